@@ -1,0 +1,168 @@
+package load
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/leatlog/leat/internal/atomicx"
+)
+
+// Faults counts what went wrong between publish and delivery. All zero is right.
+type Faults struct {
+	// Lost is how many messages never arrived.
+	Lost uint64 `json:"lost"`
+	// Duplicated is how many arrived again.
+	Duplicated uint64 `json:"duplicated"`
+	// Reordered is how many arrived after a later one of the same producer.
+	Reordered uint64 `json:"reordered"`
+	// Gap is how many times a reader saw a producer's numbers jump forward. What was jumped over is also lost, or reordered
+	// if it came later.
+	Gap uint64 `json:"gap"`
+	// Corrupt is how many arrived with wrong bytes. They are also lost, since nobody knows which they were.
+	Corrupt uint64 `json:"corrupt"`
+}
+
+// Any reports whether anything went wrong.
+func (f Faults) Any() bool { return f != Faults{} }
+
+func (f *Faults) add(o Faults) {
+	f.Lost += o.Lost
+	f.Duplicated += o.Duplicated
+	f.Reordered += o.Reordered
+	f.Gap += o.Gap
+	f.Corrupt += o.Corrupt
+}
+
+// Lane is what one reader or subscriber got from one partition.
+type Lane struct {
+	// Consumer is "reader 0" or "subscriber 2".
+	Consumer  string `json:"consumer"`
+	Partition int    `json:"partition"`
+	// Received counts every delivery, wrong ones included.
+	Received uint64 `json:"received"`
+	Faults
+	// FirstFault tells the first thing that went wrong, if any.
+	FirstFault string `json:"first_fault,omitempty"`
+}
+
+// holesMost bounds how many separate ranges of missing messages a lane keeps for each producer. Beyond that the oldest are
+// taken for lost; should they come after all, they count as duplicated.
+const holesMost = 4096
+
+// stream is one producer's messages as one lane has seen them.
+type stream struct {
+	next  uint64 // one past the highest number seen
+	holes []span // what is missing below next, ascending
+	given uint64 // messages in holes that were dropped from the list
+}
+
+type span struct{ from, to uint64 }
+
+// lane checks and measures what one consumer gets from one partition. One goroutine at a time calls deliver; the collector
+// reads accepted at any time, and all the rest after the deliveries have ended.
+type lane struct {
+	_ atomicx.Pad
+	// accepted is how many different, undamaged messages have arrived. Written by deliver with a release store, read by the
+	// collector, publishes nothing else.
+	accepted atomicx.Uint64
+	_        atomicx.Pad
+
+	good      uint64
+	streams   []stream
+	result    Lane
+	rec       *recorder
+	clock     *clock
+	measured  int64 // messages stamped earlier belong to the warm-up
+	size      int
+	partition int
+	_         atomicx.Pad
+}
+
+// deliver takes one message.
+func (l *lane) deliver(p []byte) {
+	l.result.Received++
+	stamp, producer, seq, ok := parse(p, l.size, l.partition)
+	if !ok || producer >= len(l.streams) {
+		l.result.Corrupt++
+		l.fault("delivery %d (of %d bytes) is damaged or was not sent here", l.result.Received, len(p))
+		return
+	}
+	if s := &l.streams[producer]; seq == s.next {
+		s.next++
+	} else if !l.odd(s, producer, seq) {
+		return
+	}
+	l.good++
+	atomicx.StoreRelease(&l.accepted, l.good)
+	if stamp >= l.measured {
+		l.rec.record(l.clock.now() - stamp)
+	}
+}
+
+// odd takes a message that is not the next one, and reports whether it is a new one.
+func (l *lane) odd(s *stream, producer int, seq uint64) bool {
+	if seq > s.next {
+		l.result.Gap++
+		l.fault("producer %d: %d came where %d was due", producer, seq, s.next)
+		s.holes = append(s.holes, span{s.next, seq})
+		if len(s.holes) > holesMost {
+			s.given += s.holes[0].to - s.holes[0].from
+			s.holes = slices.Delete(s.holes, 0, 1)
+		}
+		s.next = seq + 1
+		return true
+	}
+	i, found := slices.BinarySearchFunc(s.holes, seq, func(h span, seq uint64) int {
+		switch {
+		case h.to <= seq:
+			return -1
+		case h.from > seq:
+			return 1
+		default:
+			return 0
+		}
+	})
+	if !found {
+		l.result.Duplicated++
+		l.fault("producer %d: %d came again (next is %d)", producer, seq, s.next)
+		return false
+	}
+	l.result.Reordered++
+	switch h := &s.holes[i]; {
+	case h.to-h.from == 1:
+		s.holes = slices.Delete(s.holes, i, i+1)
+	case h.from == seq:
+		h.from++
+	case h.to == seq+1:
+		h.to--
+	default:
+		rest := span{seq + 1, h.to}
+		h.to = seq
+		s.holes = slices.Insert(s.holes, i+1, rest)
+	}
+	return true
+}
+
+// fault keeps the first fault's story.
+func (l *lane) fault(format string, args ...any) {
+	if l.result.FirstFault == "" {
+		l.result.FirstFault = fmt.Sprintf(format, args...)
+	}
+}
+
+// close settles what was lost, given how many messages each producer has sent to the partition.
+func (l *lane) close(sent func(producer int) uint64) Lane {
+	for p := range l.streams {
+		s := &l.streams[p]
+		lost := s.given
+		for _, h := range s.holes {
+			lost += h.to - h.from
+		}
+		if n := sent(p); n > s.next {
+			lost += n - s.next
+			l.fault("producer %d: nothing came from %d on, of %d", p, s.next, n)
+		}
+		l.result.Lost += lost
+	}
+	return l.result
+}

@@ -1,0 +1,212 @@
+package load
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// Schema is the version of the JSON form of a Result. Fields may be added without a new version.
+const Schema = 1
+
+var (
+	// ErrFaults is wrapped by [Result.Err] if messages were lost, duplicated, reordered or damaged.
+	ErrFaults = errors.New("load: wrong deliveries")
+	// ErrRateMissed is wrapped by [Result.Err] if the rate that was asked for was not reached.
+	ErrRateMissed = errors.New("load: rate missed")
+)
+
+// Result is what a run showed. Its JSON form is stable: see [Schema].
+type Result struct {
+	SchemaVersion int    `json:"schema"`
+	Engine        string `json:"engine"`
+	Scenario      string `json:"scenario"`
+	Seed          uint64 `json:"seed"`
+
+	// The scenario, as it was run.
+	Producers   int     `json:"producers"`
+	Partitions  int     `json:"partitions"`
+	Readers     int     `json:"readers"`
+	Subscribers int     `json:"subscribers"`
+	Size        int     `json:"size"`
+	Rate        float64 `json:"rate"`
+	Publish     string  `json:"publish,omitempty"`
+	Wait        string  `json:"wait,omitempty"`
+	WarmupS     float64 `json:"warmup_s"`
+
+	// DurationS is how many seconds were measured: from the end of the warm-up until the last message had arrived.
+	DurationS float64 `json:"duration_s"`
+	// Interrupted says that the run was ended before its time.
+	Interrupted bool `json:"interrupted"`
+
+	// Sent counts the messages published in the whole run, Received their deliveries: right is Sent times the number of
+	// readers and subscribers.
+	Sent     uint64 `json:"sent"`
+	Received uint64 `json:"received"`
+	Faults
+
+	// RateMsgsPerS is how many messages a second went all the way: what the slowest reader or subscriber got, or, without
+	// any, what was published.
+	RateMsgsPerS float64 `json:"rate_msgs_per_s"`
+	// PublishMsgsPerS is how many were published, up to the end of publishing.
+	PublishMsgsPerS float64 `json:"publish_msgs_per_s"`
+	// Scheduled is how many messages the schedule asked for in the whole run; Unsent of them were never sent, and Late only
+	// after the run should have ended. All are 0 without a rate.
+	Scheduled uint64 `json:"scheduled"`
+	Unsent    uint64 `json:"unsent"`
+	Late      uint64 `json:"late"`
+	// RateHeld says that at least 99 % of what was scheduled was sent in time. True without a rate.
+	RateHeld bool `json:"rate_held"`
+
+	// Per message published, in the measured time, for the whole process, harness included. 0 if not known.
+	CPUNsPerMsg  float64 `json:"cpu_ns_per_msg"`
+	AllocsPerMsg float64 `json:"allocs_per_msg"`
+	BytesPerMsg  float64 `json:"alloc_bytes_per_msg"`
+
+	Latency struct {
+		Publish Latency `json:"publish"`
+		Delay   Latency `json:"delay"`
+		E2E     Latency `json:"e2e"`
+	} `json:"latency_ns"`
+	// SampleEvery says that one message in so many was measured.
+	SampleEvery int `json:"sample_every"`
+	// Clamped is how many measured times were out of the histograms' range (or negative) and stand at its end.
+	Clamped uint64 `json:"clamped"`
+
+	// PlacementRTT is the mean of the two probes of Placement.
+	PlacementRTT int64     `json:"placement_rtt_ns"`
+	Placement    Placement `json:"placement"`
+
+	Go         string `json:"go"`
+	Platform   string `json:"platform"`
+	GOMAXPROCS int    `json:"gomaxprocs"`
+	CPUs       int    `json:"cpus"`
+	Clock      string `json:"clock"`
+
+	// Lanes tells what each reader and subscriber got from each partition.
+	Lanes []Lane `json:"lanes"`
+	// Notes are warnings for whoever reads the figures.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// result puts the figures together. Everybody has stopped.
+func (r *run) result(engine string, ended int64, last mark, interrupted bool) Result {
+	s := &r.s
+	res := Result{
+		SchemaVersion: Schema, Engine: engine, Scenario: s.Name, Seed: s.Seed,
+		Producers: s.Producers, Partitions: s.Partitions, Readers: s.Readers, Subscribers: s.Subscribers,
+		Size: s.Size, Rate: s.Rate, Publish: s.Publish, Wait: s.Wait, WarmupS: s.Warmup.Seconds(),
+		Interrupted: interrupted, SampleEvery: s.SampleEvery, RateHeld: true,
+		Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+		GOMAXPROCS: runtime.GOMAXPROCS(0), CPUs: runtime.NumCPU(), Clock: r.clock.source(),
+	}
+	if s.Rate > 0 {
+		res.SampleEvery = 1
+	}
+	for _, p := range r.producers {
+		res.Sent += p.total
+		p.publish.finish(r.publish)
+		p.delay.finish(r.delay)
+	}
+	for _, l := range r.lanes {
+		l.rec.finish(r.e2e)
+		lane := l.close(func(producer int) uint64 { return r.producers[producer].seqs[l.partition] })
+		res.Received += lane.Received
+		res.Faults.add(lane.Faults)
+		res.Lanes = append(res.Lanes, lane)
+	}
+	res.Latency.Publish, res.Latency.Delay, res.Latency.E2E = r.publish.Latency(), r.delay.Latency(), r.e2e.Latency()
+	res.Clamped = r.publish.Clamped() + r.delay.Clamped() + r.e2e.Clamped()
+
+	if s.Rate > 0 {
+		for _, p := range r.producers {
+			res.Scheduled += uint64(p.due)
+			res.Late += uint64(p.late)
+		}
+		res.Unsent = res.Scheduled - min(res.Sent, res.Scheduled)
+		res.RateHeld = float64(res.Unsent+res.Late) <= 0.01*float64(res.Scheduled)
+	}
+	res.Notes = r.notes
+	if !r.isWarm {
+		res.Notes = append(res.Notes, "ended during the warm-up: nothing was measured")
+		return res
+	}
+	r.rates(&res, ended, last)
+	if d := r.clock.drift(); !r.clock.exact && last.at-r.warm.at > int64(time.Second) && math.Abs(d) > 1e-3 {
+		res.Notes = append(res.Notes, fmt.Sprintf("the time stamp counter moved %+.2f %% against the system's clock: times are off by as much", d*100))
+	}
+	if res.Clamped > 0 {
+		res.Notes = append(res.Notes, fmt.Sprintf("%d times were negative or above %v and were counted at the end of the range", res.Clamped, time.Duration(highest).Round(time.Second)))
+	}
+	return res
+}
+
+// rates fills in what is counted per second and per message, over the measured time.
+func (r *run) rates(res *Result, ended int64, last mark) {
+	took := float64(last.at-r.warm.at) / 1e9
+	if took <= 0 {
+		return
+	}
+	res.DurationS = took
+	if publishing := float64(ended-r.warm.at) / 1e9; publishing > 0 {
+		res.PublishMsgsPerS = float64(last.sent-r.warm.sent) / publishing
+	}
+	res.RateMsgsPerS = float64(last.sent-r.warm.sent) / took
+	for c, n := range last.accepted {
+		rate := float64(n-r.warm.accepted[c]) / took
+		if c == 0 || rate < res.RateMsgsPerS {
+			res.RateMsgsPerS = rate
+		}
+	}
+	if n := float64(last.sent - r.warm.sent); n > 0 {
+		res.CPUNsPerMsg = float64(last.cpu-r.warm.cpu) / n
+		res.AllocsPerMsg = float64(last.allocs-r.warm.allocs) / n
+		res.BytesPerMsg = float64(last.bytes-r.warm.bytes) / n
+	}
+}
+
+func placementNotes(s Scenario, p Placement) []string {
+	switch {
+	case s.NoPlacement:
+		return nil
+	case p.Label == "unknown":
+		return []string{"one processor only: producers and readers took turns"}
+	case strings.Contains(p.Label, "->"):
+		return []string{"the cores moved during the run (" + p.Label + "): compare these figures with nothing"}
+	default:
+		return nil
+	}
+}
+
+// Err returns what is wrong with the run, wrapping ErrFaults or ErrRateMissed, or nil.
+func (r Result) Err() error {
+	var errs []error
+	if r.Faults.Any() {
+		text := fmt.Sprintf("lost %d, duplicated %d, reordered %d, gap %d, corrupt %d",
+			r.Lost, r.Duplicated, r.Reordered, r.Gap, r.Corrupt)
+		for _, l := range r.Lanes {
+			if l.FirstFault != "" {
+				text += fmt.Sprintf("; first at %s, partition %d: %s", l.Consumer, l.Partition, l.FirstFault)
+				break
+			}
+		}
+		errs = append(errs, fmt.Errorf("%w: %s", ErrFaults, text))
+	}
+	if !r.RateHeld {
+		errs = append(errs, fmt.Errorf("%w: of %d scheduled messages %d were sent late and %d not at all",
+			ErrRateMissed, r.Scheduled, r.Late, r.Unsent))
+	}
+	return errors.Join(errs...)
+}
+
+// WriteJSON writes the result as indented JSON.
+func (r Result) WriteJSON(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(r)
+}

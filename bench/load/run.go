@@ -1,0 +1,446 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/leatlog/leat/internal/atomicx"
+)
+
+var (
+	// ErrStuck is wrapped by what Run returns if the target did not come to an end: a Publish, a Read or Close that does not
+	// return. Goroutines are left behind.
+	ErrStuck = errors.New("load: target is stuck")
+
+	// ErrTarget is wrapped by what Run returns if the target refused the scenario or failed on the way.
+	ErrTarget = errors.New("load: target failed")
+)
+
+func errOwns(producer, partition int) error {
+	if partition < 0 {
+		return fmt.Errorf("%w: producer %d owns no partition", ErrTarget, producer)
+	}
+	return fmt.Errorf("%w: producer %d owns partition %d, which does not exist", ErrTarget, producer, partition)
+}
+
+// run is one run in progress. Its goroutine, the collector, is the caller's of Run.
+type run struct {
+	s     Scenario
+	clock *clock
+
+	_ atomicx.Pad
+	// halt tells the producers to stop. Set by the collector, read by producers for each message.
+	halt atomicx.Bool
+	// turn is raised by the collector to ask for what was recorded so far. Read by whoever records.
+	turn atomicx.Uint32
+	_    atomicx.Pad
+
+	inst      Instance
+	producers []*producer
+	lanes     []*lane // consumers x partitions: readers first, then subscribers
+	phases    phases
+
+	reads    sync.WaitGroup
+	failed   chan error    // the first failures of readers
+	done     chan struct{} // closed when the producers have returned
+	readsEnd chan struct{} // closed when the readers have returned
+
+	// The collector's own.
+	e2e       *Histogram
+	delay     *Histogram
+	publish   *Histogram
+	windowE2E *Histogram
+	windowDly *Histogram
+	nextLive  int64
+	asked     bool // the owners have been asked for the window that ends at nextLive
+	lastLive  int64
+	lastSent  uint64
+	warm      mark // at the end of the warm-up
+	isWarm    bool
+	notes     []string
+}
+
+// mark is how things stood at a moment.
+type mark struct {
+	usage
+	sent     uint64
+	accepted []uint64 // for each consumer
+}
+
+// Run loads the target as the scenario says, and returns what happened. It ends early, with the result so far, when ctx
+// ends. An error means that the run is not worth much; a result with faults in its counters is no error of Run: see
+// [Result.Err].
+func Run(ctx context.Context, target Target, s Scenario) (Result, error) {
+	s, err := s.withDefaults()
+	if err != nil {
+		return Result{}, err
+	}
+	r := &run{s: s, clock: s.clock, failed: make(chan error, 1), done: make(chan struct{}), readsEnd: make(chan struct{})}
+	if r.clock == nil {
+		r.clock = newClock()
+	}
+	var before, after int64
+	if !s.NoPlacement {
+		before = ProbePlacement()
+	}
+	if r.inst, err = target.Open(s); err != nil {
+		return Result{}, fmt.Errorf("%w: %w", ErrTarget, err)
+	}
+	if err := r.attach(); err != nil {
+		return Result{}, errors.Join(err, r.inst.Close())
+	}
+	publishCtx, giveUp := context.WithCancel(context.WithoutCancel(ctx))
+	defer giveUp()
+	r.launch(publishCtx)
+
+	interrupted, err := r.watch(ctx, giveUp)
+	if errors.Is(err, ErrStuck) {
+		return Result{}, err // producers still run: nothing of theirs may be read
+	}
+	ended := r.clock.now()
+	drained := ended
+	if err == nil && r.publishErr() == nil {
+		drained = r.drain()
+	}
+	last := r.mark()
+	last.at = drained
+	if stuck := r.stop(); stuck != nil {
+		return Result{}, errors.Join(err, stuck)
+	}
+	select {
+	case readErr := <-r.failed:
+		err = errors.Join(err, readErr)
+	default:
+	}
+	err = errors.Join(err, r.publishErr())
+	if !s.NoPlacement {
+		after = ProbePlacement()
+	}
+	res := r.result(target.Name(), ended, last, interrupted)
+	res.Placement = newPlacement(before, after)
+	res.PlacementRTT = (before + after) / 2
+	res.Notes = append(res.Notes, placementNotes(s, res.Placement)...)
+	return res, err
+}
+
+// attach makes lanes and producers and subscribes.
+func (r *run) attach() error {
+	s := &r.s
+	live := s.Live != nil
+	r.e2e, r.delay, r.publish = NewHistogram(), NewHistogram(), NewHistogram()
+	r.windowE2E, r.windowDly = NewHistogram(), NewHistogram()
+	for c := range s.Consumers() {
+		name := fmt.Sprintf("reader %d", c)
+		if c >= s.Readers {
+			name = fmt.Sprintf("subscriber %d", c-s.Readers)
+		}
+		for p := range s.Partitions {
+			r.lanes = append(r.lanes, &lane{
+				streams: make([]stream, s.Producers), result: Lane{Consumer: name, Partition: p},
+				rec: newRecorder(&r.turn, live), clock: r.clock, size: s.Size, partition: p,
+			})
+		}
+	}
+	for i := range s.Subscribers {
+		lanes := r.consumer(s.Readers + i)
+		err := r.inst.Subscribe(i, func(partition int, payload []byte) { lanes[partition].deliver(payload) })
+		if err != nil {
+			return fmt.Errorf("%w: subscriber %d: %w", ErrTarget, i, err)
+		}
+	}
+	for i := range s.Producers {
+		out, err := r.inst.Producer(i)
+		if err != nil {
+			return fmt.Errorf("%w: producer %d: %w", ErrTarget, i, err)
+		}
+		p, err := newProducer(r, i, out)
+		if err != nil {
+			return err
+		}
+		r.producers = append(r.producers, p)
+	}
+	return nil
+}
+
+// consumer returns the lanes of consumer c.
+func (r *run) consumer(c int) []*lane {
+	return r.lanes[c*r.s.Partitions : (c+1)*r.s.Partitions]
+}
+
+// launch starts readers and producers.
+func (r *run) launch(ctx context.Context) {
+	s := &r.s
+	start := r.clock.now() + int64(time.Millisecond) // by then everybody runs
+	measured := start + int64(s.Warmup)
+	end := measured + int64(s.Duration)
+	r.phases = phases{
+		start: start, measured: measured, end: end,
+		giveUp: end + int64(max(time.Second, s.Duration/5)),
+	}
+	r.nextLive, r.lastLive = start+int64(time.Second), start
+	for _, l := range r.lanes {
+		l.measured = measured
+	}
+	if s.Warmup == 0 {
+		r.warm, r.isWarm = r.mark(), true
+		r.warm.at = start
+	}
+	for c := range s.Readers {
+		for i, l := range r.consumer(c) {
+			r.reads.Go(func() {
+				if err := r.inst.Read(c, i, l.deliver); err != nil {
+					select {
+					case r.failed <- fmt.Errorf("%w: reader %d of partition %d: %w", ErrTarget, c, i, err):
+					default:
+					}
+				}
+			})
+		}
+	}
+	var producing sync.WaitGroup
+	for i, p := range r.producers {
+		p.phases = r.phases
+		if s.Rate > 0 {
+			p.sched = schedule{start: start, gap: 1e9 / s.Rate, producer: i, of: s.Producers}
+		}
+		producing.Go(func() {
+			p.run(ctx, s.Rate > 0)
+			if p.err != nil {
+				r.halt.Store(true) // the others need not go on
+			}
+		})
+	}
+	go func() {
+		producing.Wait()
+		close(r.done)
+	}()
+}
+
+// watch sees the producers through. It reports whether ctx cut the run short.
+func (r *run) watch(ctx context.Context, giveUp func()) (interrupted bool, err error) {
+	const tick = 100 * time.Millisecond
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	var (
+		quiet    int64 // since when nothing has moved, after the end; 0: not yet the end
+		moved    uint64
+		gaveUp   bool
+		canceled = ctx.Done()
+		failed   = r.failed
+	)
+	for {
+		now := r.clock.now()
+		r.phase(now)
+		next := now + int64(tick)
+		if !r.isWarm {
+			next = min(next, r.phases.measured)
+		}
+		if now < r.phases.end {
+			next = min(next, r.phases.end)
+		}
+		if r.s.Live != nil {
+			next = min(next, r.nextLive)
+			if !r.asked {
+				next = min(next, r.nextLive-handTime)
+			}
+		}
+		timer.Reset(max(time.Duration(next-now), 0))
+		select {
+		case <-timer.C:
+		case <-r.done:
+			return interrupted, err
+		case <-canceled:
+			canceled, interrupted = nil, true
+			r.halt.Store(true)
+		case err = <-failed:
+			failed = nil
+			r.halt.Store(true)
+		}
+		now = r.clock.now()
+		if r.s.Rate == 0 && now >= r.phases.end {
+			r.halt.Store(true)
+		}
+		if !r.halt.Load() && now < r.phases.giveUp {
+			continue
+		}
+		if m := r.progress(); quiet == 0 || m != moved {
+			quiet, moved = now, m
+		}
+		if now-quiet < int64(r.s.Patience) {
+			continue
+		}
+		if gaveUp {
+			return interrupted, errors.Join(err, fmt.Errorf("%w: a producer's Publish does not return, even with its context ended", ErrStuck))
+		}
+		giveUp()
+		gaveUp, quiet = true, now
+		err = errors.Join(err, fmt.Errorf("%w: nothing moved for %v, publish was cancelled", ErrTarget, r.s.Patience))
+	}
+}
+
+// phase does what is due at a time: the mark at the end of the warm-up, the live window.
+func (r *run) phase(now int64) {
+	if !r.isWarm && now >= r.phases.measured {
+		r.isWarm = true
+		r.warm = r.mark()
+	}
+	if r.s.Live == nil {
+		return
+	}
+	if !r.asked && now >= r.nextLive-handTime {
+		r.asked = true
+		r.turn.Add(1)
+	}
+	if now >= r.nextLive {
+		r.live(now)
+		r.asked = false
+	}
+}
+
+// handTime is how long before the end of a live window the recorders are asked for it: each hands it over with the next
+// value it records.
+const handTime = int64(20 * time.Millisecond)
+
+// live reports the window that ends now.
+func (r *run) live(now int64) {
+	for _, l := range r.lanes {
+		l.rec.collect(r.e2e, r.windowE2E)
+	}
+	for _, p := range r.producers {
+		p.delay.collect(r.delay, r.windowDly)
+		p.publish.collect(r.publish)
+	}
+	m := r.mark()
+	lag := uint64(0)
+	for _, a := range m.accepted {
+		if a < m.sent {
+			lag = max(lag, m.sent-a)
+		}
+	}
+	r.s.Live(Window{
+		Elapsed: time.Duration(now - r.phases.start), Warmup: r.lastLive < r.phases.measured,
+		Sent: m.sent, Rate: float64(m.sent-r.lastSent) / (float64(now-r.lastLive) / 1e9), Lag: lag,
+		Delay:   time.Duration(r.windowDly.Max()),
+		Samples: r.windowE2E.Count(), P50: time.Duration(r.windowE2E.Percentile(50)),
+		P99: time.Duration(r.windowE2E.Percentile(99)), MaxWindow: time.Duration(r.windowE2E.Max()),
+	})
+	r.windowE2E.Reset()
+	r.windowDly.Reset()
+	r.lastLive, r.lastSent = now, m.sent
+	for r.nextLive <= now {
+		r.nextLive += int64(time.Second)
+	}
+}
+
+// mark takes down how things stand.
+func (r *run) mark() mark {
+	m := mark{usage: usageNow(r.clock), accepted: make([]uint64, r.s.Consumers())}
+	for c := range m.accepted {
+		for _, l := range r.consumer(c) {
+			m.accepted[c] += l.accepted.Load()
+		}
+	}
+	for _, p := range r.producers {
+		m.sent += p.sent.Load() // after the lanes, so that nobody seems to have more than there is
+	}
+	return m
+}
+
+// progress is a number that changes while anything is published or delivered.
+func (r *run) progress() (n uint64) {
+	for _, l := range r.lanes {
+		n += l.accepted.Load()
+	}
+	for _, p := range r.producers {
+		n += p.sent.Load()
+	}
+	return n
+}
+
+// publishErr returns what ended a producer, if that was an error. The producers have returned.
+func (r *run) publishErr() error {
+	for i, p := range r.producers {
+		if p.err != nil {
+			return fmt.Errorf("%w: producer %d: %w", ErrTarget, i, p.err)
+		}
+	}
+	return nil
+}
+
+// sentTo returns how many messages have gone to a partition. The producers have returned.
+func (r *run) sentTo(partition int) uint64 {
+	var n uint64
+	for _, p := range r.producers {
+		n += p.seqs[partition]
+	}
+	return n
+}
+
+// drain waits until everything that was sent has arrived, or nothing has come for as long as patience lasts, and returns
+// when the last message came.
+func (r *run) drain() int64 {
+	const soon = 2 * time.Millisecond
+	start := r.clock.now()
+	last, came := uint64(0), start
+	for {
+		now := r.clock.now()
+		if n := r.progress(); n != last {
+			last, came = n, now
+		}
+		if r.arrived() {
+			return came
+		}
+		if now-came >= int64(r.s.Patience) {
+			return came
+		}
+		r.phase(now)
+		if now-start < int64(soon) && !r.clock.exact {
+			runtime.Gosched()
+		} else {
+			time.Sleep(soon / 4)
+		}
+	}
+}
+
+func (r *run) arrived() bool {
+	for p := range r.s.Partitions {
+		want := r.sentTo(p)
+		for c := range r.s.Consumers() {
+			if r.consumer(c)[p].accepted.Load() < want {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// stop closes the instance and waits for its readers. What is delivered twice at the very end still has a moment to come.
+func (r *run) stop() error {
+	time.Sleep(5 * time.Millisecond)
+	closed := make(chan error, 1)
+	go func() { closed <- r.inst.Close() }()
+	go func() {
+		r.reads.Wait()
+		close(r.readsEnd)
+	}()
+	late := time.NewTimer(r.s.Patience)
+	defer late.Stop()
+	select {
+	case err := <-closed:
+		if err != nil {
+			r.notes = append(r.notes, "closing the target: "+err.Error())
+		}
+	case <-late.C:
+		return fmt.Errorf("%w: Close does not return", ErrStuck)
+	}
+	select {
+	case <-r.readsEnd:
+		return nil
+	case <-late.C:
+		return fmt.Errorf("%w: a Read does not return after Close", ErrStuck)
+	}
+}

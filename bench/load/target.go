@@ -1,0 +1,52 @@
+package load
+
+import "context"
+
+// Target is a system that can be put under load. It says how to make a fresh instance of itself.
+type Target interface {
+	// Name is what results call the target.
+	Name() string
+
+	// Open makes an instance for one run. When it returns, every reader and subscriber of the scenario must be attached: what
+	// is published from then on is delivered to each of them. It refuses a scenario that the target cannot run, with an error
+	// that names the field.
+	Open(s Scenario) (Instance, error)
+}
+
+// Instance is one run's instance of a Target. The harness calls its methods in this order: Subscribe for each subscriber and
+// Producer for each producer; Read for each reader and partition, each in a goroutine of its own, while the producers publish;
+// Close, once the producers are done and everything has arrived or has been given up.
+type Instance interface {
+	// Producer returns the handle of producer i. One goroutine uses it.
+	Producer(i int) (Producer, error)
+
+	// Read delivers every message of a partition to one of the pull readers, in order, until Close. Deliver must not be
+	// called after Read has returned. Read returns nil if it ended because of Close.
+	Read(reader, partition int, deliver func(payload []byte)) error
+
+	// Subscribe makes the target call deliver for every message, as push subscriber i, on goroutines of the target. Messages
+	// of one partition come in order and one at a time, those of different partitions may come at the same time.
+	Subscribe(subscriber int, deliver func(partition int, payload []byte)) error
+
+	// Close ends the instance. Afterwards every Read returns and no deliver function is called any more.
+	Close() error
+}
+
+// Producer is one producer's way into an Instance.
+type Producer interface {
+	// Publish sends one message to a partition. The payload is the caller's again when Publish returns. An error ends the run.
+	// The context ends only if the run is given up.
+	Publish(ctx context.Context, partition int, payload []byte) error
+
+	// Flush lets go of messages that Publish has kept back to send them together. It is called whenever the producer is about
+	// to wait for its schedule, and at the end. A target that keeps nothing back returns nil at once.
+	Flush(ctx context.Context) error
+}
+
+// Owner is a Producer that may only publish to some of the partitions, for example since it is their exclusive appender. All
+// others publish to all partitions in turn.
+type Owner interface {
+	Producer
+	// Owns returns the partitions, in the order in which they are to be used in turn.
+	Owns() []int
+}

@@ -1,0 +1,114 @@
+package target
+
+import (
+	"context"
+	"sync"
+
+	"github.com/leatlog/leat/bench/baseline"
+	"github.com/leatlog/leat/bench/load"
+)
+
+// Chan is a buffered channel of capacity 1024 for each partition and consumer. Messages of up to 64 bytes travel by value
+// as 64-byte structs; larger ones as fresh copies on the heap.
+//
+// Publish waits while a channel is full, and does not look at its context: a plain send is what people write, and a select
+// would cost about as much again.
+type Chan struct{}
+
+// Name implements load.Target.
+func (Chan) Name() string { return "chan" }
+
+// Open implements load.Target.
+func (Chan) Open(s load.Scenario) (load.Instance, error) {
+	if _, err := oneOf("chan", "publish", s.Publish, "sync"); err != nil {
+		return nil, err
+	}
+	if _, err := oneOf("chan", "wait", s.Wait, "park"); err != nil {
+		return nil, err
+	}
+	if s.Size <= len(baseline.Slot{}) {
+		return openFans(s, slotSender, slotBytes(s.Size)), nil
+	}
+	return openFans(s, bytesSender, func(p *[]byte) []byte { return *p }), nil
+}
+
+// fans is one Fan for each partition; its readers are the pull readers and then the subscribers.
+type fans[T any] struct {
+	s       load.Scenario
+	parts   []*baseline.Fan[T]
+	sender  func([]*baseline.Fan[T]) load.Producer
+	bytes   func(*T) []byte
+	pushers sync.WaitGroup
+}
+
+func openFans[T any](s load.Scenario, sender func([]*baseline.Fan[T]) load.Producer, bytes func(*T) []byte) *fans[T] {
+	f := &fans[T]{s: s, sender: sender, bytes: bytes}
+	for range s.Partitions {
+		f.parts = append(f.parts, baseline.NewFan[T](s.Consumers(), baseline.Capacity))
+	}
+	return f
+}
+
+func (f *fans[T]) Producer(int) (load.Producer, error) { return f.sender(f.parts), nil }
+
+func (f *fans[T]) Read(reader, partition int, deliver func([]byte)) error {
+	f.drain(f.parts[partition].Reader(reader), deliver)
+	return nil
+}
+
+// drain delivers until c ends. There is one variable for all messages, since its address goes to the consumer: one for each
+// would be one allocation for each.
+func (f *fans[T]) drain(c <-chan T, deliver func([]byte)) {
+	var v T
+	var ok bool
+	for {
+		if v, ok = <-c; !ok {
+			return
+		}
+		deliver(f.bytes(&v))
+	}
+}
+
+func (f *fans[T]) Subscribe(subscriber int, deliver func(int, []byte)) error {
+	for i, part := range f.parts {
+		c := part.Reader(f.s.Readers + subscriber)
+		f.pushers.Go(func() { f.drain(c, func(p []byte) { deliver(i, p) }) })
+	}
+	return nil
+}
+
+func (f *fans[T]) Close() error {
+	for _, part := range f.parts {
+		part.Close()
+	}
+	f.pushers.Wait()
+	return nil
+}
+
+type slotProducer []*baseline.Fan[baseline.Slot]
+
+func slotSender(parts []*baseline.Fan[baseline.Slot]) load.Producer { return slotProducer(parts) }
+
+func (p slotProducer) Publish(_ context.Context, partition int, payload []byte) error {
+	var v baseline.Slot
+	copy(v[:], payload)
+	p[partition].Send(v)
+	return nil
+}
+
+func (slotProducer) Flush(context.Context) error { return nil }
+
+func slotBytes(size int) func(*baseline.Slot) []byte {
+	return func(v *baseline.Slot) []byte { return v[:size] }
+}
+
+type bytesProducer []*baseline.Fan[[]byte]
+
+func bytesSender(parts []*baseline.Fan[[]byte]) load.Producer { return bytesProducer(parts) }
+
+func (p bytesProducer) Publish(_ context.Context, partition int, payload []byte) error {
+	baseline.SendBytes(p[partition], payload)
+	return nil
+}
+
+func (bytesProducer) Flush(context.Context) error { return nil }

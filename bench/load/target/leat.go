@@ -1,0 +1,240 @@
+package target
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/leatlog/leat/bench/load"
+	"github.com/leatlog/leat/cursor"
+	"github.com/leatlog/leat/engine"
+)
+
+// Leat is Leat: one topic in memory that keeps 16 MiB in each partition and makes producers wait for the slowest reader or
+// subscriber (the default policy), so that nothing is lost.
+//
+// Ways to publish: async (the default) hands over with PublishAsync, sync waits with Publish until the record is committed,
+// batch collects 64 messages for each partition and hands them over with PublishBatch, appender has each partition for itself.
+//
+// Wait is how pull readers wait: park (the default), yield, spin.
+type Leat struct{}
+
+const (
+	leatBytes  = 16 << 20 // kept in each partition: stays in the caches, and lets a reader fall behind
+	leatBatch  = 64       // messages of a batch
+	leatWindow = 256      // records that a pull reader takes at once
+)
+
+// Name implements load.Target.
+func (Leat) Name() string { return "leat" }
+
+// Open implements load.Target.
+func (Leat) Open(s load.Scenario) (load.Instance, error) {
+	publish, err := oneOf("leat", "publish", s.Publish, "async", "sync", "batch", "appender")
+	if err != nil {
+		return nil, err
+	}
+	name, err := oneOf("leat", "wait", s.Wait, "park", "yield", "spin")
+	if err != nil {
+		return nil, err
+	}
+	if publish == "appender" && s.Producers > s.Partitions {
+		return nil, tooManyAppenders(s)
+	}
+	wait, err := cursor.ParseWait(name)
+	if err != nil {
+		return nil, err
+	}
+	e, err := engine.Open(engine.Config{})
+	if err != nil {
+		return nil, err
+	}
+	l := &leat{s: s, publish: publish, engine: e}
+	if err := l.attach(wait); err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	return l, nil
+}
+
+type leat struct {
+	s       load.Scenario
+	publish string
+	engine  *engine.Engine
+	topic   *engine.Topic
+	parts   []*engine.Partition
+	readers [][]*engine.Reader // reader, partition
+}
+
+// attach makes the topic and the pull readers.
+func (l *leat) attach(wait engine.Wait) (err error) {
+	s := &l.s
+	l.topic, err = l.engine.CreateTopic("load", engine.TopicConfig{
+		Partitions:     s.Partitions,
+		Retention:      engine.Retention{MaxBytes: max(leatBytes, 64*int64(s.Size))},
+		MaxRecordBytes: s.Size,
+	})
+	if err != nil {
+		return err
+	}
+	for i := range s.Partitions {
+		p, err := l.topic.Partition(i)
+		if err != nil {
+			return err
+		}
+		l.parts = append(l.parts, p)
+	}
+	for range s.Readers {
+		var rs []*engine.Reader
+		for _, p := range l.parts {
+			r, err := p.Reader(engine.ReaderConfig{Start: engine.Earliest(), Gating: true, Gap: engine.FailOnGap, Wait: wait})
+			if err != nil {
+				return err
+			}
+			rs = append(rs, r)
+		}
+		l.readers = append(l.readers, rs)
+	}
+	return nil
+}
+
+func (l *leat) Read(reader, partition int, deliver func([]byte)) error {
+	r := l.readers[reader][partition]
+	defer r.Close()
+	window := make([]engine.Record, leatWindow)
+	for {
+		n, err := r.NextBatch(context.Background(), window)
+		if err != nil {
+			if errors.Is(err, engine.ErrClosed) {
+				return nil
+			}
+			return err
+		}
+		for i := range window[:n] {
+			deliver(window[i].Value)
+		}
+	}
+}
+
+func (l *leat) Subscribe(_ int, deliver func(int, []byte)) error {
+	_, err := l.topic.Subscribe(engine.HandlerFunc(func(_ context.Context, m *engine.Message) error {
+		deliver(int(m.Partition), m.Value)
+		return nil
+	}), engine.SubscribeConfig{Start: engine.Earliest(), Gap: engine.FailOnGap})
+	return err
+}
+
+func (l *leat) Close() error { return l.engine.Close() }
+
+func (l *leat) Producer(i int) (load.Producer, error) {
+	switch l.publish {
+	case "sync":
+		return leatSync(l.parts), nil
+	case "batch":
+		return newLeatBatch(l.parts, l.s.Size), nil
+	case "appender":
+		return newLeatAppender(l.parts, i, l.s.Producers)
+	default:
+		return leatAsync(l.parts), nil
+	}
+}
+
+// leatAsync hands records over and does not ask what became of them: if one were lost, the checks would say so.
+type leatAsync []*engine.Partition
+
+func (p leatAsync) Publish(ctx context.Context, partition int, payload []byte) error {
+	return p[partition].PublishAsync(ctx, engine.Record{Value: payload}, nil)
+}
+
+func (leatAsync) Flush(context.Context) error { return nil }
+
+// leatSync waits until each record is committed.
+type leatSync []*engine.Partition
+
+func (p leatSync) Publish(ctx context.Context, partition int, payload []byte) error {
+	_, err := p[partition].Publish(ctx, engine.Record{Value: payload})
+	return err
+}
+
+func (leatSync) Flush(context.Context) error { return nil }
+
+// leatBatches collects records for each partition.
+type leatBatches struct {
+	parts   []*engine.Partition
+	batches [][]engine.Record
+	memory  [][]byte // for each partition, room for the values of a batch
+	size    int
+}
+
+func newLeatBatch(parts []*engine.Partition, size int) *leatBatches {
+	b := &leatBatches{parts: parts, size: size}
+	for range parts {
+		b.batches = append(b.batches, make([]engine.Record, 0, leatBatch))
+		b.memory = append(b.memory, make([]byte, leatBatch*size))
+	}
+	return b
+}
+
+func (b *leatBatches) Publish(ctx context.Context, partition int, payload []byte) error {
+	i := len(b.batches[partition])
+	value := b.memory[partition][i*b.size : (i+1)*b.size]
+	copy(value, payload)
+	b.batches[partition] = append(b.batches[partition], engine.Record{Value: value})
+	if i+1 < leatBatch {
+		return nil
+	}
+	return b.send(ctx, partition)
+}
+
+func (b *leatBatches) send(ctx context.Context, partition int) error {
+	batch := b.batches[partition]
+	if len(batch) == 0 {
+		return nil
+	}
+	b.batches[partition] = batch[:0]
+	return b.parts[partition].PublishBatch(ctx, batch)
+}
+
+func (b *leatBatches) Flush(ctx context.Context) error {
+	for i := range b.parts {
+		if err := b.send(ctx, i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// leatAppenders has some partitions for itself.
+type leatAppenders struct {
+	owns      []int
+	appenders []*engine.Appender // by partition; nil for those of others
+}
+
+func newLeatAppender(parts []*engine.Partition, producer, of int) (load.Producer, error) {
+	a := &leatAppenders{appenders: make([]*engine.Appender, len(parts))}
+	for i := producer; i < len(parts); i += of {
+		x, err := parts[i].Appender(context.Background())
+		if err != nil {
+			return nil, err
+		}
+		a.appenders[i] = x
+		a.owns = append(a.owns, i)
+	}
+	return a, nil
+}
+
+// Owns implements load.Owner.
+func (a *leatAppenders) Owns() []int { return slices.Clone(a.owns) }
+
+func (a *leatAppenders) Publish(ctx context.Context, partition int, payload []byte) error {
+	_, err := a.appenders[partition].Append(ctx, engine.Record{Value: payload})
+	return err
+}
+
+func (a *leatAppenders) Flush(context.Context) error {
+	for _, i := range a.owns {
+		if err := a.appenders[i].Flush(); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,28 @@
+package load
+
+import "runtime/metrics"
+
+// usage is what the process has used up to a moment.
+type usage struct {
+	at     int64 // on the run's clock
+	cpu    int64 // ns
+	allocs uint64
+	bytes  uint64
+}
+
+// usageNow takes the figures without stopping the world.
+func usageNow(c *clock) usage {
+	s := []metrics.Sample{
+		{Name: "/gc/heap/allocs:objects"},
+		{Name: "/gc/heap/tiny/allocs:objects"},
+		{Name: "/gc/heap/allocs:bytes"},
+	}
+	metrics.Read(s)
+	value := func(i int) uint64 {
+		if s[i].Value.Kind() != metrics.KindUint64 {
+			return 0
+		}
+		return s[i].Value.Uint64()
+	}
+	return usage{at: c.now(), cpu: cpuTime(), allocs: value(0) + value(1), bytes: value(2)}
+}

@@ -1,0 +1,6 @@
+//go:build !(darwin || dragonfly || freebsd || linux || netbsd || openbsd || solaris)
+
+package load
+
+// cpuTime returns 0: the processor time of a process is not known here, and results say so by 0.
+func cpuTime() int64 { return 0 }

@@ -1,0 +1,218 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/leatlog/leat/bench/load"
+	"github.com/leatlog/leat/bench/load/target"
+)
+
+// call runs the program.
+func call(args ...string) (code int, stdout, stderr string) {
+	var out, err bytes.Buffer
+	code = run(context.Background(), args, &out, &err)
+	return code, out.String(), err.String()
+}
+
+// short are flags for a run of a moment.
+var short = []string{"-duration", "20ms", "-warmup", "1ms"}
+
+func with(args ...string) []string { return append(args, short...) }
+
+func TestRun_EveryEngineAndScenario(t *testing.T) {
+	for _, engine := range target.Names() {
+		for _, s := range load.Scenarios() {
+			code, stdout, stderr := call(with("-engine", engine, "-scenario", s.Name)...)
+			require.Equal(t, exitOK, code, "%s %s: %s", engine, s.Name, stderr)
+			assert.Empty(t, stderr)
+			assert.Contains(t, stdout, "engine     "+engine+", scenario "+s.Name)
+			assert.Contains(t, stdout, "lost 0, duplicated 0, reordered 0, gap 0, corrupt 0")
+			for _, row := range []string{"publish", "delay", "e2e", "p99.99"} {
+				assert.Contains(t, stdout, row)
+			}
+		}
+	}
+}
+
+func TestRun_SubCommand(t *testing.T) {
+	code, stdout, _ := call(append([]string{"run"}, with("-engine", "chan")...)...)
+	assert.Equal(t, exitOK, code)
+	assert.Contains(t, stdout, "engine     chan")
+
+	code, stdout, stderr := call("frobnicate", "-rate", "1")
+	assert.Equal(t, exitUsage, code)
+	assert.Empty(t, stdout)
+	assert.Contains(t, stderr, `unknown sub-command "frobnicate"`)
+	assert.Contains(t, stderr, "usage: leatload")
+}
+
+func TestRun_Help(t *testing.T) {
+	for _, args := range [][]string{{"-h"}, {"--help"}, {"run", "-h"}} {
+		code, _, stderr := call(args...)
+		assert.Equal(t, exitOK, code)
+		for _, s := range load.Scenarios() {
+			assert.Contains(t, stderr, s.Name)
+			assert.Contains(t, stderr, s.About)
+		}
+		for _, f := range []string{"scenario", "engine", "producers", "partitions", "readers", "subscribers", "size", "rate", "wait",
+			"duration", "warmup", "seed", "json", "publish", "q"} {
+			assert.Contains(t, stderr, "\n  -"+f+" ")
+		}
+		assert.Contains(t, stderr, "Exit code")
+	}
+}
+
+func TestRun_WrongUse(t *testing.T) {
+	for want, args := range map[string][]string{
+		`-engine "x": must be one of ` + strings.Join(target.Names(), ", "): {"-engine", "x"},
+		`-scenario "x": must be one of mixed, unicast`:                      {"-scenario", "x"},
+		"producers is 0":                     {"-producers", "0"},
+		"partitions is -1":                   {"-partitions", "-1"},
+		"size is 3: must be 24 to":           {"-size", "3"},
+		"rate is -1":                         {"-rate", "-1"},
+		"duration is 0s":                     {"-duration", "0"},
+		"warmup is -1s":                      {"-warmup", "-1s"},
+		"flag provided but not defined":      {"-frobnicate"},
+		"invalid value":                      {"-rate", "fast"},
+		`unexpected argument "extra"`:        {"-q", "extra"},
+		"invalid value \"x\" for flag -seed": {"-seed", "x"},
+	} {
+		code, stdout, stderr := call(args...)
+		assert.Equal(t, exitUsage, code, "%v", args)
+		assert.Empty(t, stdout)
+		assert.Contains(t, stderr, want)
+	}
+}
+
+func TestRun_TargetRefuses(t *testing.T) {
+	code, _, stderr := call(with("-engine", "chan", "-publish", "batch")...)
+	assert.Equal(t, exitFailed, code)
+	assert.Contains(t, stderr, `publish "batch": chan knows sync`)
+}
+
+func TestRun_FlagsChangeTheScenario(t *testing.T) {
+	o, err := parse([]string{"-scenario", "fan-out", "-producers", "5", "-partitions", "4", "-readers", "0", "-subscribers", "6",
+		"-size", "128", "-rate", "1000", "-wait", "spin", "-publish", "sync", "-duration", "7s", "-warmup", "0", "-seed", "9",
+		"-engine", "mutexlog", "-q", "-json", "x"}, io.Discard)
+	require.NoError(t, err)
+	assert.Equal(t, "fan-out", o.scenario.Name)
+	assert.Equal(t, 5, o.scenario.Producers)
+	assert.Equal(t, 4, o.scenario.Partitions)
+	assert.Equal(t, 0, o.scenario.Readers, "0 is a value, not an absence")
+	assert.Equal(t, 6, o.scenario.Subscribers)
+	assert.Equal(t, 128, o.scenario.Size)
+	assert.InDelta(t, 1000, o.scenario.Rate, 0)
+	assert.Equal(t, "spin", o.scenario.Wait)
+	assert.Equal(t, "sync", o.scenario.Publish)
+	assert.Equal(t, 7*time.Second, o.scenario.Duration)
+	assert.Zero(t, o.scenario.Warmup)
+	assert.Equal(t, uint64(9), o.scenario.Seed)
+	assert.Equal(t, "mutexlog", o.target.Name())
+	assert.True(t, o.quiet)
+	assert.Equal(t, "x", o.json)
+
+	o, err = parse(nil, io.Discard)
+	require.NoError(t, err)
+	assert.Equal(t, load.Scenarios()[0], o.scenario, "without flags: the default scenario")
+	assert.Equal(t, target.Names()[0], o.target.Name())
+}
+
+func TestRun_JSONFile(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "result.json")
+	code, stdout, _ := call(with("-engine", "chan", "-seed", "42", "-rate", "20000", "-json", name)...)
+	assert.Equal(t, exitOK, code)
+	assert.Contains(t, stdout, "scenario mixed", "the table comes as well")
+	b, err := os.ReadFile(name)
+	require.NoError(t, err)
+	var res load.Result
+	require.NoError(t, json.Unmarshal(b, &res))
+	assert.Equal(t, "chan", res.Engine)
+	assert.Equal(t, uint64(42), res.Seed)
+	assert.Equal(t, load.Schema, res.SchemaVersion)
+	assert.Positive(t, res.Sent)
+
+	code, _, stderr := call(with("-engine", "chan", "-json", filepath.Join(t.TempDir(), "no", "such", "folder"))...)
+	assert.Equal(t, exitFailed, code)
+	assert.Contains(t, stderr, "-json")
+}
+
+func TestRun_JSONToStandardOutput(t *testing.T) {
+	code, stdout, stderr := call(with("-engine", "chan", "-json", "-")...)
+	assert.Equal(t, exitOK, code)
+	var res load.Result
+	require.NoError(t, json.Unmarshal([]byte(stdout), &res), "nothing but JSON")
+	assert.Contains(t, stderr, "scenario mixed")
+}
+
+func TestRun_Quiet(t *testing.T) {
+	_, stdout, _ := call(with("-engine", "chan", "-q")...)
+	assert.True(t, strings.HasPrefix(stdout, "engine "), stdout)
+}
+
+// TestRun_Interrupted is Ctrl-C: the result so far, and a clean end.
+func TestRun_Interrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	var out, err bytes.Buffer
+	code := run(ctx, []string{"-engine", "chan", "-duration", "1h"}, &out, &err)
+	assert.Equal(t, exitOK, code)
+	assert.Empty(t, err.String())
+	assert.Contains(t, out.String(), "INTERRUPTED")
+}
+
+func TestExitCode(t *testing.T) {
+	right := load.Result{RateHeld: true}
+	late := load.Result{RateHeld: false}
+	wrong := load.Result{RateHeld: true, Faults: load.Faults{Duplicated: 1}}
+	worse := load.Result{RateHeld: false, Faults: load.Faults{Lost: 1}}
+	assert.Equal(t, 0, exitCode(right, nil))
+	assert.Equal(t, 3, exitCode(late, nil))
+	assert.Equal(t, 2, exitCode(wrong, nil))
+	assert.Equal(t, 2, exitCode(worse, nil))
+	assert.Equal(t, 1, exitCode(right, load.ErrTarget))
+	assert.Equal(t, 2, exitCode(wrong, load.ErrTarget))
+}
+
+// TestRun_WrongCountersExitWith2 runs a target that delivers everything twice.
+func TestRun_WrongCountersExitWith2(t *testing.T) {
+	s, _ := load.ScenarioNamed("unicast")
+	s.Duration, s.Warmup, s.Messages = time.Minute, 0, 10
+	s.Readers, s.Subscribers = 0, 1
+	var out, err bytes.Buffer
+	code := options{scenario: s, target: twice{}, quiet: true}.run(context.Background(), &out, &err)
+	assert.Equal(t, exitWrong, code)
+	assert.Contains(t, out.String(), "duplicated 10")
+	assert.Contains(t, out.String(), "WRONG")
+}
+
+type twice struct{}
+
+func (twice) Name() string                              { return "twice" }
+func (twice) Open(load.Scenario) (load.Instance, error) { return &twiceInstance{}, nil }
+
+type twiceInstance struct{ deliver func(int, []byte) }
+
+func (t *twiceInstance) Subscribe(_ int, deliver func(int, []byte)) error {
+	t.deliver = deliver
+	return nil
+}
+func (t *twiceInstance) Producer(int) (load.Producer, error) { return t, nil }
+func (*twiceInstance) Read(int, int, func([]byte)) error     { return nil }
+func (*twiceInstance) Close() error                          { return nil }
+func (*twiceInstance) Flush(context.Context) error           { return nil }
+func (t *twiceInstance) Publish(_ context.Context, partition int, p []byte) error {
+	t.deliver(partition, p)
+	t.deliver(partition, p)
+	return nil
+}

@@ -1,0 +1,2 @@
+// Package cursor keeps the positions of those who read.
+package cursor

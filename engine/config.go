@@ -1,0 +1,392 @@
+package engine
+
+import (
+	"context"
+	"log/slog"
+	"math/bits"
+	"runtime"
+	"time"
+
+	"github.com/leatlog/leat/cursor"
+	"github.com/leatlog/leat/engine/internal/partition"
+	"github.com/leatlog/leat/engine/internal/retention"
+	"github.com/leatlog/leat/segment"
+)
+
+// Config configures an Engine. The zero value works.
+type Config struct {
+	// Workers is how many goroutines run handlers and callbacks. 0 means GOMAXPROCS, but at least 4, since a handler may
+	// block. A handler that does not return keeps its worker.
+	Workers int
+
+	// MaxMemory bounds the bytes of all logs together, memory kept for reuse included. 0 means no bound beyond those of the
+	// topics. What happens at the bound is each topic's OnFull. A segment that is dropped while a reader still stands in
+	// it is left to the collector and counts no longer.
+	MaxMemory int64
+
+	// CloseTimeout is how long Close waits for handlers. 0 means 10 s, a negative one for ever.
+	CloseTimeout time.Duration
+
+	// Hooks are told of what happens.
+	Hooks Hooks
+
+	// Logger gets a line for what an operator would want to know. Nil means none.
+	Logger *slog.Logger
+
+	_ struct{} // keyed literals only: fields may be added
+}
+
+func (c Config) withDefaults() (Config, error) {
+	switch {
+	case c.Workers < 0:
+		return c, configError("Workers is %d", c.Workers)
+	case c.MaxMemory < 0:
+		return c, configError("MaxMemory is %d", c.MaxMemory)
+	}
+	if c.Workers == 0 {
+		c.Workers = max(4, runtime.GOMAXPROCS(0))
+	}
+	if c.CloseTimeout == 0 {
+		c.CloseTimeout = 10 * time.Second
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c, nil
+}
+
+// OnFull says what a topic does with a publish that finds a partition at a limit of its Retention.
+type OnFull = partition.OnFull
+
+const (
+	// Block makes a publish wait until the slowest gating subscription or reader has read on far enough. It loses nothing
+	// of what they have not read; nothing is kept for others. The default.
+	Block = partition.Block
+
+	// Reject makes a publish fail with ErrFull where Block would make it wait.
+	Reject = partition.Reject
+
+	// DropOldest drops the oldest segment, read or not. Publishers never wait; a reader that lags behind gets a gap notice.
+	DropOldest = partition.DropOldest
+)
+
+// Wait says how a reader that has caught up waits for more.
+type Wait = cursor.Wait
+
+const (
+	// WaitPark looks again a few times and then sleeps. Idle readers cost nothing. The default.
+	WaitPark = cursor.WaitPark
+
+	// WaitYield never sleeps, but lets other goroutines run between two looks.
+	WaitYield = cursor.WaitYield
+
+	// WaitSpin never sleeps and keeps a processor to itself as far as it can.
+	WaitSpin = cursor.WaitSpin
+)
+
+// Unlimited is for limits whose zero value means a default.
+const Unlimited = -1
+
+// Retention bounds what each partition of a topic keeps. Whichever limit is reached first counts. It works in whole
+// segments, the one being written included, and acts on idle topics as well.
+type Retention struct {
+	// MaxBytes bounds the bytes of keys, values and headers plus 16 for each record (and 8 for a timestamp of its own, 4
+	// for headers). 0 means 64 MiB, Unlimited no bound.
+	MaxBytes int64
+
+	// MaxRecords bounds the number of records. 0 means no bound.
+	MaxRecords int64
+
+	// MaxAge drops records that were appended longer ago; up to a quarter later, since it waits for the last record of a
+	// segment. It goes by the time of the append on a clock that is never set, whatever timestamp a record carries. 0
+	// means no bound. Under Block and Reject a record that a gating subscription has not read stays until it has.
+	MaxAge time.Duration
+
+	_ struct{}
+}
+
+// TopicConfig configures a topic. The zero value works.
+type TopicConfig struct {
+	// Partitions is how many partitions the topic has. 0 means 1.
+	Partitions int
+
+	// Retention bounds what each partition keeps.
+	Retention Retention
+
+	// OnFull says what happens at such a bound.
+	OnFull OnFull
+
+	// MaxRecordBytes bounds key, value and headers of one record together. 0 means 1 MiB, or what the other limits allow if
+	// that is less. The most is 1 GiB - 64.
+	MaxRecordBytes int
+
+	// SegmentBytes is the size of a segment, in which retention works. 0 means an eighth of MaxBytes, between 4 KiB and
+	// 1 MiB. A partition starts with smaller ones. A larger record gets a segment of its own.
+	SegmentBytes int
+
+	// SegmentRecords is the most records of a segment. 0 means an eighth of MaxRecords, or no bound without MaxRecords.
+	SegmentRecords int
+
+	// HandoverSlots is how many records may be on their way to the appender of a partition; each takes 128 bytes, and one
+	// for each 80 bytes of a record. It is rounded up to a power of two. 0 means 512.
+	HandoverSlots int
+
+	// Partitioner chooses the partition of a record. Nil means ByKey.
+	Partitioner Partitioner
+
+	_ struct{}
+}
+
+const (
+	defaultMaxBytes    = 64 << 20
+	defaultRecordBytes = 1 << 20
+	defaultSlots       = 512
+	maxRecordBytes     = 1<<30 - 64
+	maxPartitions      = 1 << 16
+	maxSlots           = 1 << 20
+	perRecord          = segment.EntryBytes + 12 // index entry, timestamp, headers' length
+)
+
+// withDefaults returns c with every zero field set, or what is wrong with it. memory is the engine's MaxMemory.
+func (c TopicConfig) withDefaults(memory int64) (TopicConfig, error) {
+	r := &c.Retention
+	switch {
+	case c.Partitions < 0 || c.Partitions > maxPartitions:
+		return c, configError("Partitions is %d, not 1 to %d", c.Partitions, maxPartitions)
+	case r.MaxBytes < Unlimited || r.MaxRecords < Unlimited || r.MaxAge < Unlimited:
+		return c, configError("Retention has a negative limit")
+	case c.OnFull > DropOldest:
+		return c, configError("OnFull is %d", c.OnFull)
+	case c.MaxRecordBytes < 0 || c.MaxRecordBytes > maxRecordBytes:
+		return c, configError("MaxRecordBytes is %d, not 1 to %d", c.MaxRecordBytes, maxRecordBytes)
+	case c.SegmentBytes < 0 || c.SegmentBytes > 1<<30:
+		return c, configError("SegmentBytes is %d, not 1 to 1 GiB", c.SegmentBytes)
+	case c.SegmentRecords < 0:
+		return c, configError("SegmentRecords is %d", c.SegmentRecords)
+	case c.HandoverSlots < 0 || c.HandoverSlots > maxSlots:
+		return c, configError("HandoverSlots is %d, not 2 to %d", c.HandoverSlots, maxSlots)
+	}
+	if c.Partitions == 0 {
+		c.Partitions = 1
+	}
+	if c.Partitioner == nil {
+		c.Partitioner = ByKey()
+	}
+	if r.MaxBytes == 0 {
+		r.MaxBytes = defaultMaxBytes
+	}
+	if c.HandoverSlots == 0 {
+		c.HandoverSlots = defaultSlots
+	}
+	c.HandoverSlots = 1 << bits.Len(uint(max(c.HandoverSlots, 2)-1))
+
+	room := int64(maxRecordBytes)
+	if r.MaxBytes > 0 {
+		room = min(room, r.MaxBytes-perRecord)
+	}
+	if memory > 0 {
+		room = min(room, 1<<(bits.Len64(uint64(memory))-1)-perRecord) // blocks of memory come in powers of two
+	}
+	if room < 0 {
+		return c, configError("MaxBytes or MaxMemory leaves no room for an empty record, which takes %d", perRecord)
+	}
+	if int64(c.MaxRecordBytes) > room {
+		return c, configError("a record of MaxRecordBytes (%d) does not fit the other limits (%d)", c.MaxRecordBytes, room)
+	}
+	if c.MaxRecordBytes == 0 {
+		c.MaxRecordBytes = int(min(defaultRecordBytes, room))
+	}
+	if c.SegmentBytes == 0 {
+		c.SegmentBytes = 1 << 20
+		if r.MaxBytes > 0 {
+			c.SegmentBytes = int(min(max(r.MaxBytes/8, 4<<10), 1<<20))
+		}
+	}
+	if r.MaxRecords > 0 {
+		if c.SegmentRecords == 0 {
+			c.SegmentRecords = int(min(max(r.MaxRecords/8, 1), 1<<30))
+		}
+		if int64(c.SegmentRecords) > r.MaxRecords {
+			return c, configError("SegmentRecords (%d) is above MaxRecords (%d)", c.SegmentRecords, r.MaxRecords)
+		}
+	}
+	return c, nil
+}
+
+// limits returns the retention as the partitions take it.
+func (c TopicConfig) limits() retention.Limits {
+	return retention.Limits{
+		MaxBytes:   max(c.Retention.MaxBytes, 0),
+		MaxRecords: max(c.Retention.MaxRecords, 0),
+		MaxAge:     max(c.Retention.MaxAge, 0),
+	}
+}
+
+// Mode says when a subscription counts a record as processed.
+type Mode uint8
+
+const (
+	// AtLeastOnce counts a record when its handler has returned nil; a record whose handler failed is delivered again. The
+	// default.
+	AtLeastOnce Mode = iota
+
+	// AtMostOnce counts a record before its handler is called; whatever comes of it, it is not delivered again.
+	AtMostOnce
+)
+
+// GapPolicy says what a reader does about records that were dropped before it got to them.
+type GapPolicy uint8
+
+const (
+	// SkipGap goes on at the oldest record there is, after a notice that says what is missing. The default.
+	SkipGap GapPolicy = iota
+
+	// FailOnGap stops with an *OffsetError.
+	FailOnGap
+)
+
+// SubscribeConfig configures a subscription. The zero value works.
+type SubscribeConfig struct {
+	// ID names the subscription; it must be the topic's only one of that name. The positions of a named subscription are
+	// remembered when it ends, for one that comes later under the name. Empty means a name of the engine's choice, and
+	// nothing to be remembered.
+	ID string
+
+	// Start is where to begin. The zero value means where the last subscription of this ID ended, and Latest if there was
+	// none.
+	Start Start
+
+	// Mode says when a record counts as processed.
+	Mode Mode
+
+	// Backoff is how long to wait after the first, second, ... failure of a record until it is delivered again; the last
+	// value repeats. Later records of the partition wait behind it. Empty means 10 ms, 100 ms, 1 s, 10 s. The least is 1 ms.
+	Backoff []time.Duration
+
+	// MaxDeliveries is how often a record is delivered, the first time included, before it is given up and counted as
+	// dropped. 0 means 10, Unlimited no bound.
+	MaxDeliveries int
+
+	// NonGating says that publishers do not wait for this subscription: what it has not read may be dropped.
+	NonGating bool
+
+	// MaxLag ends the subscription with ErrEvicted when it lags behind by more records than this in any partition. 0 means
+	// never.
+	MaxLag int64
+
+	// Gap says what to do about records that were dropped before they were delivered.
+	Gap GapPolicy
+
+	// OnGap is told of each gap before the next record is delivered, on the same goroutine. May be nil.
+	OnGap func(GapError)
+
+	// MaxConcurrency is how many partitions are worked on at a time. 0 means one less than there are workers, so that a
+	// subscription that hangs does not take them all.
+	MaxConcurrency int
+
+	// Dedicated gives each partition of the subscription a goroutine of its own, apart from the engine's workers. It is for
+	// handlers that block for long.
+	Dedicated bool
+
+	// BatchSize is how many records a BatchHandler gets at the most. 0 means 64.
+	BatchSize int
+
+	_ struct{}
+}
+
+func (c SubscribeConfig) withDefaults(workers int) (SubscribeConfig, error) {
+	switch {
+	case c.Mode > AtMostOnce:
+		return c, configError("Mode is %d", c.Mode)
+	case c.Gap > FailOnGap:
+		return c, configError("Gap is %d", c.Gap)
+	case c.MaxDeliveries < Unlimited:
+		return c, configError("MaxDeliveries is %d", c.MaxDeliveries)
+	case c.MaxLag < 0:
+		return c, configError("MaxLag is %d", c.MaxLag)
+	case c.MaxConcurrency < 0:
+		return c, configError("MaxConcurrency is %d", c.MaxConcurrency)
+	case c.BatchSize < 0 || c.BatchSize > 1<<16:
+		return c, configError("BatchSize is %d, not 1 to %d", c.BatchSize, 1<<16)
+	}
+	backoff := []time.Duration{10 * time.Millisecond, 100 * time.Millisecond, time.Second, 10 * time.Second}
+	if len(c.Backoff) > 0 {
+		backoff = backoff[:0]
+		for _, d := range c.Backoff {
+			if d < 0 {
+				return c, configError("Backoff has %v", d)
+			}
+			backoff = append(backoff, max(d, time.Millisecond))
+		}
+	}
+	c.Backoff = backoff
+	switch c.MaxDeliveries {
+	case 0:
+		c.MaxDeliveries = 10
+	case Unlimited:
+		c.MaxDeliveries = 0
+	}
+	if c.MaxConcurrency == 0 {
+		c.MaxConcurrency = max(1, workers-1)
+	}
+	if c.BatchSize == 0 {
+		c.BatchSize = 64
+	}
+	return c, nil
+}
+
+// ReaderConfig configures a Reader. The zero value works.
+type ReaderConfig struct {
+	// Name is shown in Stats for a reader that is gating or has a MaxLag. It need not be unique.
+	Name string
+
+	// Start is where to begin. The zero value means Latest.
+	Start Start
+
+	// Gating makes publishers wait for this reader under Block.
+	Gating bool
+
+	// MaxLag ends the reader with ErrEvicted when it lags behind by more records than this. 0 means never.
+	MaxLag int64
+
+	// Gap says what to do about records that were dropped before they were read.
+	Gap GapPolicy
+
+	// Wait says how to wait for more.
+	Wait Wait
+
+	_ struct{}
+}
+
+func (c ReaderConfig) check() error {
+	switch {
+	case c.MaxLag < 0:
+		return configError("MaxLag is %d", c.MaxLag)
+	case c.Gap > FailOnGap:
+		return configError("Gap is %d", c.Gap)
+	case !c.Wait.Valid():
+		return configError("Wait is %d", c.Wait)
+	}
+	return nil
+}
+
+// Hooks are functions that are told of what happens. Each may be nil. They are called on the goroutine where it happened and
+// under no lock; they must be quick and may call the engine. A hook that panics is recovered and logged.
+type Hooks struct {
+	// Gap is told that records were dropped before a subscription got to them.
+	Gap func(topic, subscription string, gap GapError)
+
+	// HandlerFailed is told of each failed delivery: an error, a *PanicError, or ErrGoexit.
+	HandlerFailed func(ctx context.Context, subscription string, m *Message, err error)
+
+	// Dropped is told that a record was given up after MaxDeliveries.
+	Dropped func(ctx context.Context, subscription string, m *Message, err error)
+
+	// SubscriptionEnded is told why a subscription ended.
+	SubscriptionEnded func(topic, subscription string, cause error)
+
+	// CallbackPanicked is told of a panic in a callback of PublishAsync.
+	CallbackPanicked func(topic string, value any, stack []byte)
+
+	_ struct{}
+}

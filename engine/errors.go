@@ -1,0 +1,156 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/leatlog/leat/engine/internal/delivery"
+	"github.com/leatlog/leat/engine/internal/partition"
+)
+
+// What can go wrong. Each says when it comes and whether trying again helps. Test with errors.Is: an error may carry more.
+//
+// Every error of a publish is definite, which means that the record will never appear, unless errors.Is(err,
+// ErrIndefinite).
+var (
+	// ErrClosed is returned by every call after Close. It is final.
+	ErrClosed = partition.ErrClosed
+
+	// ErrDraining is returned by publishes after Drain, but not by those of handlers. It is final.
+	ErrDraining = partition.ErrDraining
+
+	// ErrTopicDeleted is returned by calls on a topic, and on what belongs to it, after DeleteTopic. It is final for that
+	// topic, even if another is created under its name.
+	ErrTopicDeleted = partition.ErrDeleted
+
+	// ErrUnknownTopic is returned for a name that no topic has. It helps to create the topic.
+	ErrUnknownTopic = errors.New("leat: unknown topic")
+
+	// ErrTopicExists is returned by CreateTopic for a name that is taken.
+	ErrTopicExists = errors.New("leat: topic exists")
+
+	// ErrName is returned for a topic name or subscription ID that breaks the rules: 1 to 249 of a-z, A-Z, 0-9, dot, dash
+	// and underscore, and neither "." nor "..".
+	ErrName = errors.New("leat: bad name")
+
+	// ErrConfig is returned for a configuration that makes no sense; the text says which field and why.
+	ErrConfig = errors.New("leat: bad configuration")
+
+	// ErrUnknownPartition is returned for a partition that the topic does not have, also when a Partitioner chose it.
+	ErrUnknownPartition = errors.New("leat: unknown partition")
+
+	// ErrPartitioner is returned by a publish whose Partitioner panicked.
+	ErrPartitioner = errors.New("leat: partitioner panicked")
+
+	// ErrTooLarge is returned by a publish whose record or batch could never fit; the error is a *TooLargeError.
+	ErrTooLarge = partition.ErrTooLarge
+
+	// ErrFull is returned by a publish that finds the log full under Reject, or memory used up under DropOldest, and by
+	// TryPublish when it would have to wait. It helps to try again later.
+	ErrFull = partition.ErrFull
+
+	// ErrSelfBlock is returned by a publish from inside a handler that would wait for room that only this handler's own
+	// return can make, if it was given the handler's context; and by Flush from inside a callback.
+	ErrSelfBlock = partition.ErrSelfBlock
+
+	// ErrExclusive is returned by a publish, and by a second Appender, while the partition has an Appender.
+	ErrExclusive = partition.ErrExclusive
+
+	// ErrExhausted is returned by a publish to a partition that has used up its offsets (2^63-1 of them). It is final.
+	ErrExhausted = partition.ErrExhausted
+
+	// ErrIndefinite marks the error of a publish that may yet turn out to be in the log. In a memory topic there is none.
+	ErrIndefinite = errors.New("leat: outcome unknown")
+
+	// ErrReaderClosed is returned by calls of a Reader after its Close.
+	ErrReaderClosed = partition.ErrReadClosed
+
+	// ErrReaderBusy is returned when two goroutines use one Reader at once.
+	ErrReaderBusy = partition.ErrReaderBusy
+
+	// ErrEvicted is what ends a subscription or reader that lagged by more than its MaxLag.
+	ErrEvicted = partition.ErrEvicted
+
+	// ErrSubscriptionExists is returned by Subscribe for an ID that a subscription of this topic has.
+	ErrSubscriptionExists = errors.New("leat: subscription exists")
+
+	// ErrUnknownSubscription is returned for an ID that no subscription of this topic has, or has had.
+	ErrUnknownSubscription = errors.New("leat: unknown subscription")
+
+	// ErrSubscriptionClosed is what ends a subscription that was closed by its Close.
+	ErrSubscriptionClosed = errors.New("leat: subscription closed")
+
+	// ErrGoexit is the failure of a handler that called runtime.Goexit.
+	ErrGoexit = delivery.ErrGoexit
+)
+
+type (
+	// TooLargeError says how large a record or batch was, and what the limit is.
+	TooLargeError = partition.TooLargeError
+
+	// OffsetError reports an offset outside of what a partition holds.
+	OffsetError = partition.OffsetError
+
+	// PanicError is the failure of a handler that panicked.
+	PanicError = delivery.PanicError
+)
+
+// GapError tells a reader, once, that the records from From up to but not including To were dropped before it got to them.
+// The reader goes on at To.
+type GapError struct {
+	Partition int
+	From, To  Offset
+}
+
+func (e *GapError) Error() string {
+	return fmt.Sprintf("leat: partition %d: %d records from offset %d on were dropped before they were read", e.Partition, e.To-e.From, e.From)
+}
+
+// Lost returns how many records are missing.
+func (e *GapError) Lost() int64 { return e.To - e.From }
+
+// BatchError is returned by Topic.PublishBatch when some of the records failed.
+type BatchError struct {
+	// Errs has an entry for each record of the batch: nil, or why it will never appear.
+	Errs []error
+}
+
+func (e *BatchError) Error() string {
+	failed := 0
+	var first error
+	for _, err := range e.Errs {
+		if err != nil {
+			failed++
+			if first == nil {
+				first = err
+			}
+		}
+	}
+	return fmt.Sprintf("leat: %d of %d records of the batch failed, the first with: %v", failed, len(e.Errs), first)
+}
+
+// Unwrap returns the errors of the records that failed.
+func (e *BatchError) Unwrap() []error {
+	var errs []error
+	for _, err := range e.Errs {
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errs
+}
+
+// HungError is returned by Close when handlers have not returned in time. The engine is closed but for them; their workers
+// go when they return.
+type HungError struct {
+	// Handlers names what still runs, as topic/subscription/partition.
+	Handlers []string
+}
+
+func (e *HungError) Error() string {
+	return fmt.Sprintf("leat: closed, but handlers have not returned: %v", e.Handlers)
+}
+
+func configError(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrConfig, fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,74 @@
+package delivery
+
+import (
+	"time"
+
+	"github.com/leatlog/leat/internal/atomicx"
+)
+
+// counts are kept by the worker, plain, and shown at the end of each quantum.
+type counts struct {
+	handled     int64 // records given to the handler, again and again if need be
+	delivered   int64 // records whose handler returned nil
+	failed      int64 // records whose handler failed, each time it did
+	redelivered int64 // records given to the handler not for the first time
+	dropped     int64 // records given up after MaxDeliveries
+	lost        int64 // records dropped by retention before the lane got to them
+	busy        int64 // nanoseconds in quanta
+}
+
+// shared is what Stats sees. All of it is stored by the worker at the end of a quantum, and publishes no memory.
+type shared struct {
+	delivered, failed, redelivered, dropped, lost, busy atomicx.Int64 // stored by the worker, loaded by Stats
+	began                                               atomicx.Int64 // when the present quantum began; 0 between two; same
+}
+
+func (s *shared) set(n *counts) {
+	s.delivered.Store(n.delivered)
+	s.failed.Store(n.failed)
+	s.redelivered.Store(n.redelivered)
+	s.dropped.Store(n.dropped)
+	s.lost.Store(n.lost)
+	s.busy.Store(n.busy)
+}
+
+// Stats is what a lane has done.
+type Stats struct {
+	Partition     int
+	Position, Lag int64
+	LagTime       time.Duration // age of the oldest record that is not processed
+	Delivered     int64
+	Failed        int64
+	Redelivered   int64
+	Dropped       int64
+	Lost          int64
+	HandlerTime   time.Duration
+	Paused        bool
+	Running       bool          // a handler is being called
+	RunningFor    time.Duration // for how long the present quantum has been running
+}
+
+// Stats returns a snapshot; now is the engine's clock.
+func (l *Lane) Stats(now int64) Stats {
+	s := Stats{
+		Partition:   l.part.Index(),
+		Position:    l.Position(),
+		Delivered:   l.stats.delivered.Load(),
+		Failed:      l.stats.failed.Load(),
+		Redelivered: l.stats.redelivered.Load(),
+		Dropped:     l.stats.dropped.Load(),
+		Lost:        l.stats.lost.Load(),
+		HandlerTime: time.Duration(l.stats.busy.Load()),
+		Paused:      l.Paused(),
+	}
+	first, next := l.part.Snapshot()
+	at := min(max(s.Position, first), next)
+	s.Lag = next - at
+	if t, ok := l.part.Log().TimeOf(uint64(at)); ok && s.Lag > 0 {
+		s.LagTime = time.Duration(max(0, now-t))
+	}
+	if since, running := l.InHandler(); running {
+		s.Running, s.RunningFor = true, time.Since(since)
+	}
+	return s
+}

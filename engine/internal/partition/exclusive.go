@@ -1,0 +1,235 @@
+package partition
+
+import (
+	"context"
+
+	"github.com/leatlog/leat/internal/atomicx"
+	"github.com/leatlog/leat/segment"
+)
+
+// Appender is the exclusive way into a partition: it has the role for as long as it is open, so there is no hand-over and
+// no batch to wait for. Records are staged by Append and become visible at Flush, or by themselves when flushAfter are
+// staged. It is made for one goroutine; calls from several wait for each other.
+//
+// # Shared state
+//
+//	guard  free, held or revoked; CASed by whoever makes a call, by Close of the partition, and by a control (see
+//	       Partition.post); only a free guard can be taken
+//
+// # Proof
+//
+// One holder. The role is the Appender's from its creation until its guard is revoked. Everything that uses the role is
+// done while the guard is held: by a call of Append or Flush, or by a control that runs between two calls. Each of them
+// takes it by a CAS from free, so they exclude each other, and the release store in leave orders one before the next.
+// Whoever revokes it, by a CAS from free, has the role from then on and hands it to the partition's goroutine; there is
+// only one such CAS.
+//
+// Progress. A holder of the guard runs a bounded piece of work and never waits under it: an Append that needs room gives
+// the guard back first.
+type Appender struct {
+	p *Partition
+	// guard is CASed by calls, controls and Close, and release-stored by its holder. Free publishes the role's plain state.
+	guard atomicx.PaddedUint64
+}
+
+const (
+	guardFree uint64 = iota
+	guardHeld
+	guardRevoked
+)
+
+// flushAfter is how many records are staged at the most.
+const flushAfter = 256
+
+// Appender takes the partition for exclusive use. It waits until what was accepted before is in the log; from its call on
+// every other publish fails with ErrExclusive.
+func (p *Partition) Appender(ctx context.Context) (*Appender, error) {
+	for {
+		s := p.state.Load()
+		if s&(stateClosing|stateFinishing) != 0 {
+			return nil, p.refusal()
+		}
+		if s&stateExclusive != 0 {
+			return nil, ErrExclusive
+		}
+		if p.state.CompareAndSwap(s, s|stateExclusive) {
+			break
+		}
+	}
+	for !p.takeWhenIdle() {
+		req := newRequest()
+		req.barrier = true
+		if _, err := p.wait(ctx, req); err != nil {
+			p.state.And(^stateExclusive)
+			return nil, err
+		}
+	}
+	x := &Appender{p: p}
+	p.exclusive.Store(x)
+	// Pairs with end, which sets the state and then loads exclusive: one of the two sees the other.
+	if p.state.Load()&(stateClosing|stateFinishing) != 0 {
+		if x.revoke() {
+			p.wake.Unpark()
+		}
+		return nil, p.refusal()
+	}
+	return x, nil
+}
+
+// takeWhenIdle takes the role if it becomes free within a short while.
+func (p *Partition) takeWhenIdle() bool {
+	for turn := range uint32(256) {
+		if p.ring.TakeIdle() {
+			return true
+		}
+		atomicx.Relax(turn)
+	}
+	return false
+}
+
+// enter takes the guard. It returns false once the Appender has been revoked.
+func (x *Appender) enter() bool {
+	for turn := uint32(0); ; turn++ {
+		if x.guard.CompareAndSwap(guardFree, guardHeld) {
+			return true
+		}
+		if x.guard.Load() == guardRevoked {
+			return false
+		}
+		atomicx.Relax(turn)
+	}
+}
+
+// leave gives the guard back. A release store is enough: nobody parks for the guard.
+func (x *Appender) leave() { atomicx.StoreRelease(&x.guard.Uint64, guardFree) }
+
+// revoke takes the role away for good and reports whether this call did.
+func (x *Appender) revoke() bool {
+	if !x.enter() {
+		return false
+	}
+	x.p.log.Unstage()
+	x.guard.Store(guardRevoked)
+	return true
+}
+
+// Append stages r and returns the offset that it will have.
+func (x *Appender) Append(ctx context.Context, r *segment.Record) (int64, error) {
+	size := int64(r.Size())
+	if size > x.p.cfg.MaxRecordBytes {
+		return -1, &TooLargeError{Size: size, Limit: x.p.cfg.MaxRecordBytes}
+	}
+	for {
+		if !x.enter() {
+			return -1, x.p.revokedCause()
+		}
+		off, v, err := x.stage(r)
+		x.leave()
+		switch v {
+		case staged:
+			return off, nil
+		case refused:
+			return -1, err
+		}
+		if err := x.waitForRoom(ctx, r); err != nil {
+			return -1, err
+		}
+	}
+}
+
+// AppendBatch stages the records in order and sets Offset and Partition of each. It returns how many it staged: all, or
+// those before the one with the error.
+func (x *Appender) AppendBatch(ctx context.Context, batch []segment.Record) (int, error) {
+	for i := range batch {
+		if size := int64(batch[i].Size()); size > x.p.cfg.MaxRecordBytes {
+			return 0, &TooLargeError{Size: size, Limit: x.p.cfg.MaxRecordBytes}
+		}
+	}
+	for i := 0; i < len(batch); {
+		if !x.enter() {
+			return i, x.p.revokedCause()
+		}
+		v, err := staged, error(nil)
+		for i < len(batch) && v == staged {
+			r := &batch[i]
+			var off int64
+			if off, v, err = x.stage(r); v == staged {
+				r.Offset, r.Partition = off, int32(x.p.cfg.Index)
+				i++
+			}
+		}
+		x.leave()
+		switch v {
+		case refused:
+			return i, err
+		case noRoom:
+			if err := x.waitForRoom(ctx, &batch[i]); err != nil {
+				return i, err
+			}
+		}
+	}
+	return len(batch), nil
+}
+
+// stage stages one record. The caller holds the guard.
+func (x *Appender) stage(r *segment.Record) (off int64, v verdict, err error) {
+	p := x.p
+	if p.log.Unpublished() == 0 {
+		p.a.now = p.cfg.Clock.Now() // one stamp for all up to the next Flush
+	}
+	if v, err = p.stage(r); v != staged {
+		p.publish()
+		return -1, v, err
+	}
+	off = int64(p.log.Staged()) - 1
+	if p.log.Unpublished() >= flushAfter {
+		p.publish()
+	}
+	return off, staged, nil
+}
+
+// Flush makes visible what is staged, and wakes who waits for it.
+func (x *Appender) Flush() error {
+	if !x.enter() {
+		return x.p.revokedCause()
+	}
+	x.p.publish()
+	x.leave()
+	return nil
+}
+
+// Close flushes and gives the partition back. Closing twice is fine.
+func (x *Appender) Close() error {
+	if !x.enter() {
+		return nil
+	}
+	p := x.p
+	p.publish()
+	x.guard.Store(guardRevoked)
+	p.exclusive.Store(nil)
+	p.state.And(^stateExclusive)
+	p.hold()
+	return nil
+}
+
+// revokedCause says why an Appender no longer works.
+func (p *Partition) revokedCause() error {
+	if err := p.Cause(); err != nil {
+		return err
+	}
+	return ErrClosed
+}
+
+// waitForRoom waits until there may be room for r.
+func (x *Appender) waitForRoom(ctx context.Context, r *segment.Record) error {
+	p := x.p
+	size := stored(r)
+	return p.waitForRoom(ctx.Done(), func() (again bool, err error) {
+		if !x.enter() {
+			return false, p.revokedCause()
+		}
+		defer x.leave()
+		again = p.roomFor(size, 1, int(size))
+		return again, ctx.Err()
+	})
+}

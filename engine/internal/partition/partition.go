@@ -1,0 +1,378 @@
+package partition
+
+import (
+	"context"
+	"time"
+
+	"github.com/leatlog/leat/cursor"
+	"github.com/leatlog/leat/engine/internal/dispatch"
+	"github.com/leatlog/leat/engine/internal/retention"
+	"github.com/leatlog/leat/internal/atomicx"
+	"github.com/leatlog/leat/ring"
+	"github.com/leatlog/leat/segment"
+)
+
+// OnFull says what becomes of a publish that finds the log full.
+type OnFull uint8
+
+const (
+	Block      OnFull = iota // it waits for the slowest gating reader
+	Reject                   // it fails with ErrFull
+	DropOldest               // the oldest segment goes, read or not
+)
+
+// Config configures a Partition. The caller has checked it.
+type Config struct {
+	Index          int
+	Limits         retention.Limits
+	OnFull         OnFull
+	MaxRecordBytes int64 // of key, value and headers
+	HandoverSlots  int   // slots of the ring, a power of two
+	Log            segment.Config
+	Clock          *atomicx.Clock
+	Workers        *dispatch.Pool            // runs the callbacks of PublishAsync
+	Panicked       func(v any, stack []byte) // told of a panic in such a callback; may be nil
+}
+
+// Partition is one partition of a topic. See the package comment for who does what.
+type Partition struct {
+	// Immutable after New.
+	cfg   Config
+	log   *segment.Log
+	ring  *ring.MPSC[slot]
+	gates cursor.Set
+	calls calls
+
+	// committed is broadcast after each publication: readers wait on it for the log to grow or end.
+	committed atomicx.Event
+	// room is broadcast after anything that may let the holder go on that waits for room: a gate moved or left, a
+	// request was given up, a control is waiting, the partition closes.
+	room atomicx.Event
+	// wake leaves the role with the partition's goroutine: whoever holds the role and calls Unpark hands it over.
+	wake atomicx.Parker
+
+	// state is zero while anybody may publish. Its bits are set and cleared by Close, Drain and Appender, and read by
+	// every publish. It publishes no memory.
+	state atomicx.Uint32
+	// cause is set once, before the state's closing bit, by the first Close; it says what callers get from then on.
+	cause atomicx.Pointer[error]
+	// exclusive is the open Appender: stored by Appender and its Close, read by whoever needs the role for something.
+	exclusive atomicx.Pointer[Appender]
+	// ended is closed when the partition's goroutine has gone.
+	ended chan struct{}
+
+	// ctl is 1 while controls may be waiting: set by whoever adds one, cleared by the holder of the role before it takes
+	// them. It publishes no memory (the list is under ctlMu).
+	ctl      atomicx.Uint32
+	ctlMu    atomicx.Mutex
+	controls []*control
+	over     bool // under ctlMu: no control will run any more
+
+	// gateMu orders the adding of gates with the dropping of segments: see Gate. gateOf is under it.
+	gateMu atomicx.Mutex
+	gateOf map[*cursor.Cursor]*Gate
+
+	// evictAt is the committed length at which a gate may be over its lag limit: stored under gateMu, loaded by the holder
+	// at each publication. It publishes no memory.
+	evictAt atomicx.Uint64
+
+	// stuckOn is the gate that a holder without room waits for, stored by the holder, read by publishers that publish
+	// from inside a handler and by Stats. It publishes no memory.
+	stuckOn atomicx.Pointer[Gate]
+	// full is 1 while a holder waits for room; same writer and readers.
+	full      atomicx.Uint32
+	insideMu  atomicx.Mutex
+	inside    map[*insider]struct{} // under insideMu: publishers that publish from inside a handler and wait
+	blocked   atomicx.Int64         // how many publishers wait, for Stats; added to by each
+	failed    atomicx.Int64         // records that were accepted and then failed without anybody to tell, for Stats
+	held      atomicx.Uint64        // bytes of the log, for Stats; release-stored by the holder
+	reclaimed atomicx.Int64         // records dropped by the limits or by TruncateBefore, for Stats; written by the holder
+
+	timer *time.Timer     // fires when the oldest segment expires; immutable, nil without MaxAge
+	late  *atomicx.Waiter // on room while an expired segment is held by a gate; immutable, nil without MaxAge
+
+	a appender // the holder's own
+}
+
+// appender is what only the holder of the role touches.
+type appender struct {
+	roomRecords int64 // how many records may be appended before the limits are looked at again
+	roomBytes   int64 // how many bytes
+
+	now      int64 // the stamp of the present batch
+	hot      int   // direct appends in a row that came close together
+	results  []result
+	ageArmed bool  // the timer runs
+	rollAt   int64 // when the active segment ends for its age
+}
+
+// result is the outcome of one entry of a batch that is not published yet.
+type result struct {
+	req  *request
+	done Done
+	off  int64
+}
+
+const (
+	stateClosing   uint32 = 1 << iota // Close: everything ends now
+	stateFinishing                    // Drain: what was accepted is appended, then it ends
+	stateDraining                     // only handlers may publish
+	stateExclusive                    // only the Appender may publish
+)
+
+// Limits of one turn of work.
+const (
+	batchMax  = 256  // entries that become visible by one publication
+	quotaHold = 256  // entries that a publisher serves for others before it hands the role to the goroutine
+	hotGap    = 2000 // ns: direct appends closer together than this are a stream
+	hotStreak = 64   // so many of them in a row, and the goroutine takes over
+)
+
+// New returns a partition. Nothing runs until Run is called, on a goroutine of its own.
+func New(c Config) *Partition {
+	p := &Partition{
+		cfg:    c,
+		log:    segment.NewLog(c.Log),
+		ring:   ring.New[slot](c.HandoverSlots),
+		wake:   atomicx.NewParker(),
+		ended:  make(chan struct{}),
+		gateOf: map[*cursor.Cursor]*Gate{},
+		inside: map[*insider]struct{}{},
+	}
+	p.evictAt.Store(noEviction)
+	p.calls.init(p)
+	if c.Limits.MaxAge > 0 {
+		expire := func() { p.post(&control{run: p.expire}) }
+		p.timer = time.AfterFunc(time.Hour, expire)
+		p.timer.Stop()
+		p.late = atomicx.NewCallWaiter(expire)
+	}
+	p.ring.Sleep() // nobody holds the role
+	return p
+}
+
+// Run is the partition's goroutine. It returns after Close or Finish, once nothing is left to do.
+func (p *Partition) Run() {
+	defer close(p.ended)
+	for {
+		p.wake.Park(nil) // whoever held the role leaves it here
+		if p.serve() {
+			return
+		}
+	}
+}
+
+// serve holds the role until there is nothing to do, and then gives it back. It returns true at the end of the partition.
+func (p *Partition) serve() (over bool) {
+	idle := atomicx.Backoff{Spins: 4, Yields: 32}
+	for turn := uint32(0); ; {
+		p.runControls()
+		n, stuck := p.drain(batchMax)
+		switch {
+		case stuck:
+			if p.waitForRoom(nil, p.lookForHead) != nil {
+				p.failAll() // closing: nothing waits any more
+			}
+			turn = 0
+			idle.Reset()
+		case n > 0:
+			turn = 0
+			idle.Reset()
+		case p.ring.Claimed():
+			// A producer is between its claim and Ready; nothing that can fail or wait happens there.
+			atomicx.Relax(turn)
+			turn++
+		case p.ring.Closed():
+			p.finalize()
+			return true
+		case p.state.Load()&stateExclusive == 0 && idle.Again():
+		case p.release():
+			return false
+		}
+	}
+}
+
+// release gives the role back if nothing is left to do, and reports whether it did. The caller must hold it; after a
+// false it still does.
+func (p *Partition) release() bool {
+	if !p.ring.Sleep() {
+		return false
+	}
+	// A control that was added before the idle bit was set found the role taken and relies on us. One that is added later
+	// finds the bit. Pairs with post: it stores ctl, then tries for the bit.
+	return p.ctl.Load() == 0 || !p.ring.TakeIdle()
+}
+
+// hold is called by a goroutine that has the role for a short while: it serves what came in meanwhile and gives the role
+// back, or hands it to the partition's goroutine if there is more to do than a passer-by should. It never waits.
+func (p *Partition) hold() {
+	for served, turn := 0, uint32(0); ; {
+		p.runControls()
+		n, stuck := p.drain(batchMax)
+		served += n
+		if stuck || served >= quotaHold || p.ring.Closed() {
+			break
+		}
+		if n > 0 {
+			continue
+		}
+		if p.release() {
+			return
+		}
+		if turn++; turn > 8 {
+			break // claimed, but its producer has been descheduled
+		}
+		atomicx.Relax(turn)
+	}
+	p.wake.Unpark()
+}
+
+// Index returns the partition's number in its topic.
+func (p *Partition) Index() int { return p.cfg.Index }
+
+// Log returns the log, for reading.
+func (p *Partition) Log() *segment.Log { return p.log }
+
+// Snapshot returns the oldest retained offset and the one past the newest.
+func (p *Partition) Snapshot() (first, next int64) {
+	f, n := p.log.Snapshot()
+	return int64(f), int64(n)
+}
+
+// Cause returns what ended the partition, or nil.
+func (p *Partition) Cause() error {
+	if e := p.cause.Load(); e != nil {
+		return *e
+	}
+	return nil
+}
+
+// Drain lets only handlers publish from now on.
+func (p *Partition) Drain() { p.setState(stateDraining) }
+
+func (p *Partition) setState(bit uint32) { p.state.Or(bit) }
+
+// Finish ends the partition after everything that was accepted is in the log: no publish is accepted any more; readers
+// read to the end and get cause.
+func (p *Partition) Finish(cause error) { p.end(cause, stateFinishing) }
+
+// Close ends the partition at once: no publish is accepted any more, and those that wait for room fail with cause. It does
+// not wait; Done tells.
+func (p *Partition) Close(cause error) { p.end(cause, stateClosing) }
+
+func (p *Partition) end(cause error, bit uint32) {
+	p.cause.CompareAndSwap(nil, &cause)
+	p.setState(bit)
+	revoked := false
+	if x := p.exclusive.Load(); x != nil {
+		revoked = x.revoke() // then the role is ours to hand on
+	}
+	if wasIdle := p.ring.Close(); wasIdle || revoked {
+		p.wake.Unpark()
+	}
+	p.room.Broadcast()
+	p.calls.room.Broadcast()
+}
+
+// Done is closed when the partition's goroutine has gone: everything accepted has its result, and the log is sealed.
+func (p *Partition) Done() <-chan struct{} { return p.ended }
+
+// finalize ends the partition: the ring is closed and empty, the role is ours for good.
+func (p *Partition) finalize() {
+	if p.timer != nil {
+		p.timer.Stop()
+	}
+	p.log.Seal()
+	p.ctlMu.Lock()
+	p.over = true
+	left := p.controls
+	p.controls = nil
+	p.ctlMu.Unlock()
+	for _, c := range left {
+		c.end(p.Cause())
+	}
+	p.committed.Broadcast()
+}
+
+// Free gives the log's memory back. Call it after Done, when no reader is to see more of it: readers that still hold a
+// view keep it.
+func (p *Partition) Free() {
+	for p.log.DropOldest() {
+	}
+	p.committed.Broadcast()
+}
+
+// control is something to be done by the holder of the role.
+type control struct {
+	run  func()
+	err  error
+	over chan struct{} // closed when it has run, or err says why not; may be nil
+}
+
+func (c *control) end(err error) {
+	c.err = err
+	if c.over != nil {
+		close(c.over)
+	}
+}
+
+// do runs f under the role and returns when it has run. It fails if the partition ends first, or with ctx.
+func (p *Partition) do(ctx context.Context, f func()) error {
+	c := &control{run: f, over: make(chan struct{})}
+	if err := p.post(c); err != nil {
+		return err
+	}
+	select {
+	case <-c.over:
+		return c.err
+	case <-ctx.Done():
+		return ctx.Err() // f may still run
+	}
+}
+
+// post has c run under the role, by the caller if nobody holds it.
+func (p *Partition) post(c *control) error {
+	p.ctlMu.Lock()
+	if p.over {
+		p.ctlMu.Unlock()
+		return p.Cause()
+	}
+	p.controls = append(p.controls, c)
+	p.ctl.Store(1)
+	p.ctlMu.Unlock()
+	switch {
+	case p.ring.TakeIdle(): // pairs with release: either it saw ctl, or we get the bit
+		p.hold()
+	case p.runByAppender():
+	default:
+		p.room.Broadcast() // a holder that waits for room runs controls; a busy one comes by
+	}
+	return nil
+}
+
+// runByAppender runs the waiting controls under the role of an open Appender, between two of its calls.
+func (p *Partition) runByAppender() bool {
+	x := p.exclusive.Load()
+	if x == nil || !x.enter() {
+		return false
+	}
+	p.runControls()
+	x.leave()
+	return true
+}
+
+// runControls runs what was posted. The caller holds the role.
+func (p *Partition) runControls() {
+	if p.ctl.Load() == 0 {
+		return
+	}
+	p.ctlMu.Lock()
+	p.ctl.Store(0)
+	todo := p.controls
+	p.controls = nil
+	p.ctlMu.Unlock()
+	for _, c := range todo {
+		c.run()
+		c.end(nil)
+	}
+}

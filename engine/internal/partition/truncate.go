@@ -1,0 +1,28 @@
+package partition
+
+import "context"
+
+// TruncateBefore drops all records below off.
+func (p *Partition) TruncateBefore(ctx context.Context, off int64) error {
+	var bad error
+	err := p.do(ctx, func() {
+		first, next := p.Snapshot()
+		if off < 0 || off > next {
+			bad = &OffsetError{Asked: off, First: first, Next: next}
+			return
+		}
+		p.gateMu.Lock()
+		before, _, _ := p.log.Retained()
+		p.log.TruncateBefore(uint64(off))
+		after, _, _ := p.log.Retained()
+		p.gateMu.Unlock()
+		p.a.roomRecords = 0 // there is more than we thought
+		p.reclaimed.Add(before - after)
+		p.note()
+		p.room.Broadcast()
+	})
+	if err != nil {
+		return err
+	}
+	return bad
+}

@@ -1,0 +1,167 @@
+package engine
+
+import (
+	"context"
+	"iter"
+
+	"github.com/leatlog/leat/engine/internal/partition"
+	"github.com/leatlog/leat/segment"
+)
+
+// Partition is one partition of a topic: the unit of order. All its methods may be called from any goroutine.
+type Partition struct {
+	t *Topic
+	p *partition.Partition
+}
+
+// Topic returns the topic that the partition belongs to.
+func (p *Partition) Topic() *Topic { return p.t }
+
+// Index returns the partition's number.
+func (p *Partition) Index() int { return p.p.Index() }
+
+// First returns the offset of the oldest record that is there; Next if there is none.
+func (p *Partition) First() Offset { first, _ := p.p.Snapshot(); return first }
+
+// Next returns the offset that the next record will get.
+func (p *Partition) Next() Offset { _, next := p.p.Snapshot(); return next }
+
+// Publish is Topic.Publish to this partition, whatever the Partitioner says.
+func (p *Partition) Publish(ctx context.Context, r Record) (Published, error) {
+	off, err := p.p.Publish(ctx, &r)
+	if err != nil {
+		return Published{}, err
+	}
+	return Published{Partition: p.Index(), Offset: off}, nil
+}
+
+// TryPublish is Topic.TryPublish to this partition.
+func (p *Partition) TryPublish(r Record) error { return p.p.TryPublish(&r) }
+
+// PublishAsync is Topic.PublishAsync to this partition.
+func (p *Partition) PublishAsync(ctx context.Context, r Record, done func(Published, error)) error {
+	if done == nil {
+		return p.p.PublishAsync(ctx, &r, nil)
+	}
+	return p.p.PublishAsync(ctx, &r, func(off int64, err error) {
+		if err != nil {
+			done(Published{}, err)
+			return
+		}
+		done(Published{Partition: p.Index(), Offset: off}, nil)
+	})
+}
+
+// PublishBatch appends the records one behind the other, visible all at once, and sets Partition and Offset of each. It is
+// all or nothing: after an error none of them will ever appear. An empty batch does nothing.
+func (p *Partition) PublishBatch(ctx context.Context, rs []Record) error {
+	_, err := p.p.PublishBatch(ctx, rs)
+	return err
+}
+
+// Flush is Topic.Flush for this partition.
+func (p *Partition) Flush(ctx context.Context) error { return p.p.Flush(ctx) }
+
+// TruncateBefore drops all records below off, at once for readers; the memory comes back by whole segments. Next is
+// allowed and empties the partition; an offset beyond, or a negative one, is an *OffsetError; one below First does
+// nothing. Subscriptions that had not read that far get a gap notice.
+func (p *Partition) TruncateBefore(ctx context.Context, off Offset) error {
+	return p.p.TruncateBefore(ctx, off)
+}
+
+// ReadAt fills dst with the records from off on that are there, without waiting, and returns how many: none if off is
+// Next. An offset below First or beyond Next is an *OffsetError. The records stay valid for as long as they are held; they
+// keep their segment's memory, which is then not reused.
+func (p *Partition) ReadAt(off Offset, dst []Record) (int, error) {
+	if p.p.Ended() {
+		return 0, p.p.Cause()
+	}
+	if off < 0 {
+		first, next := p.p.Snapshot()
+		return 0, &OffsetError{Asked: off, First: first, Next: next}
+	}
+	n, err := p.p.Log().ReadAt(uint64(off), dst)
+	if err != nil {
+		return 0, p.p.OffsetError(uint64(off))
+	}
+	return n, nil
+}
+
+// Records iterates over the records from offset from on that are there at the time of the call. It never waits. If from
+// is below First, or retention is faster than the loop, the offsets jump to what is left; a from beyond Next gives nothing.
+// A record is valid until the loop's next turn.
+func (p *Partition) Records(from Offset) iter.Seq2[Offset, Record] {
+	return func(yield func(Offset, Record) bool) {
+		first, next := p.p.Snapshot()
+		var r segment.Reader
+		r.Init(p.p.Log())
+		defer r.Close()
+		r.Seek(uint64(max(from, first)))
+		for {
+			switch r.Refill() {
+			case segment.Ready:
+			case segment.Below:
+				r.Seek(p.p.Log().First())
+				continue
+			default:
+				return
+			}
+			var rec Record
+			for r.Next(&rec) {
+				if rec.Offset >= next || !yield(rec.Offset, rec) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Follow iterates over the records from offset from on and waits for more. It ends after the one pair with an error: that
+// of ctx, ErrClosed, ErrTopicDeleted, or an *OffsetError if from is out of range or retention has passed the loop. A
+// record is valid until the loop's next turn.
+func (p *Partition) Follow(ctx context.Context, from Offset) iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		r, err := p.Reader(ReaderConfig{Start: At(from), Gap: FailOnGap})
+		if err != nil {
+			yield(Record{}, err)
+			return
+		}
+		defer r.Close()
+		for {
+			rec, err := r.Next(ctx)
+			if !yield(rec, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Appender takes the partition for exclusive use: one goroutine's fastest way in. It waits, until ctx ends, for what was
+// accepted before; every other publish to the partition fails with ErrExclusive until the Appender is closed.
+func (p *Partition) Appender(ctx context.Context) (*Appender, error) {
+	x, err := p.p.Appender(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &Appender{x}, nil
+}
+
+// Appender appends records to a partition that it has for itself. It is made for one goroutine; calls from several wait for
+// each other.
+type Appender struct{ x *partition.Appender }
+
+// Append copies r and returns the offset that it will have. Readers see it after Flush, or before if 256 records are staged.
+// Under Block it waits for room, until ctx ends; then what was staged before is visible.
+func (a *Appender) Append(ctx context.Context, r Record) (Offset, error) { return a.x.Append(ctx, &r) }
+
+// AppendBatch is Append for each of the records in order; it sets Partition and Offset of each. It returns how many it
+// appended: all, or those before the one that failed.
+func (a *Appender) AppendBatch(ctx context.Context, rs []Record) (int, error) {
+	return a.x.AppendBatch(ctx, rs)
+}
+
+// Flush makes visible what was appended, and wakes readers. Call it before a pause.
+func (a *Appender) Flush() error { return a.x.Flush() }
+
+// Close flushes and gives the partition back to everybody. Closing again does nothing.
+func (a *Appender) Close() error { return a.x.Close() }

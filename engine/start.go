@@ -1,0 +1,71 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/leatlog/leat/engine/internal/partition"
+)
+
+// Start says where in a partition to begin. The zero value is the default of whoever takes it.
+type Start struct {
+	kind startKind
+	n    int64
+}
+
+type startKind uint8
+
+const (
+	startDefault startKind = iota
+	startEarliest
+	startLatest
+	startAt
+	startSince
+	startLast
+)
+
+// Earliest begins at the oldest record that is still there.
+func Earliest() Start { return Start{kind: startEarliest} }
+
+// Latest begins behind the newest record: only what is published from now on.
+func Latest() Start { return Start{kind: startLatest} }
+
+// At begins at an offset. One that the partition does not hold, nor will give to the next record, is an *OffsetError.
+func At(off Offset) Start { return Start{kind: startAt, n: off} }
+
+// Since begins at the first record whose timestamp is t or later: of those that are there the one with the smallest offset,
+// and otherwise the next one.
+func Since(t time.Time) Start { return Start{kind: startSince, n: t.UnixNano()} }
+
+// Last begins n records before the end, or at the oldest if there are fewer. Last(0) is Latest.
+func Last(n int64) Start { return Start{kind: startLast, n: n} }
+
+// in returns the function that makes an offset of s, given what the partition holds; the default is def.
+func (s Start) in(p *partition.Partition, def startKind) func(first, next uint64) (uint64, error) {
+	kind := s.kind
+	if kind == startDefault {
+		kind = def
+	}
+	return func(first, next uint64) (uint64, error) {
+		switch kind {
+		case startEarliest:
+			return first, nil
+		case startAt:
+			if s.n < int64(first) || s.n > int64(next) {
+				return 0, &OffsetError{Asked: s.n, First: int64(first), Next: int64(next)}
+			}
+			return uint64(s.n), nil
+		case startSince:
+			return min(max(p.Log().OffsetAt(s.n), first), next), nil
+		case startLast:
+			if s.n < 0 {
+				return 0, configError("Last(%d)", s.n)
+			}
+			if uint64(s.n) > next-first {
+				return first, nil
+			}
+			return next - uint64(s.n), nil
+		default:
+			return next, nil
+		}
+	}
+}

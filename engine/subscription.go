@@ -1,0 +1,330 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/leatlog/leat/engine/internal/delivery"
+	"github.com/leatlog/leat/engine/internal/dispatch"
+	"github.com/leatlog/leat/engine/internal/names"
+	"github.com/leatlog/leat/engine/internal/partition"
+)
+
+// Subscription pushes every record of a topic to a handler: a broadcast, with a position of its own in each partition. All
+// its methods may be called from any goroutine, its handler included.
+type Subscription struct {
+	// Immutable after Subscribe.
+	t     *Topic
+	id    string
+	named bool
+	cfg   SubscribeConfig
+	lanes []*delivery.Lane
+	ctx   context.Context // the parent of what the handler gets
+	stop  context.CancelFunc
+	done  chan struct{} // closed when no handler runs and none will
+
+	mu   sync.Mutex
+	left int   // under mu: lanes that have not ended
+	err  error // under mu: what ended the subscription
+}
+
+// Subscribe starts delivering records to h.
+func (t *Topic) Subscribe(h Handler, c SubscribeConfig) (*Subscription, error) {
+	if h == nil {
+		return nil, configError("Handler is nil")
+	}
+	if f, ok := h.(HandlerFunc); ok && f == nil {
+		return nil, configError("Handler is nil")
+	}
+	c, err := c.withDefaults(t.e.cfg.Workers)
+	if err != nil {
+		return nil, err
+	}
+	named := c.ID != ""
+	if !named {
+		c.ID = fmt.Sprintf("sub-%d", t.e.subs.Add(1))
+	}
+	if err := names.Check(c.ID); err != nil {
+		return nil, fmt.Errorf("%w: subscription %w", ErrName, err)
+	}
+	s := &Subscription{t: t, id: c.ID, named: named, cfg: c, done: make(chan struct{}), left: len(t.parts)}
+	s.ctx, s.stop = context.WithCancel(t.e.ctx)
+
+	// The lanes are made under mu, so that the topic cannot end between a look and the entry in subs.
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.cause != nil:
+		err = t.cause
+	case t.subs[c.ID] != nil:
+		err = fmt.Errorf("%w: %s of topic %s", ErrSubscriptionExists, c.ID, t.name)
+	default:
+		err = s.makeLanes(h)
+	}
+	if err != nil {
+		s.stop()
+		return nil, err
+	}
+	t.subs[c.ID] = s
+	for _, l := range s.lanes {
+		l.Wake()
+	}
+	return s, nil
+}
+
+// makeLanes makes a lane for each partition, or none. The caller holds t.mu.
+func (s *Subscription) makeLanes(h Handler) error {
+	t, c := s.t, s.cfg
+	lanes := &delivery.Config{
+		Topic:         t.name,
+		Handler:       delivery.Handler{One: h.OnMessage},
+		AtMostOnce:    c.Mode == AtMostOnce,
+		Backoff:       c.Backoff,
+		MaxDeliveries: c.MaxDeliveries,
+		BatchSize:     c.BatchSize,
+		ErrorOnGap:    c.Gap == FailOnGap,
+		Rested:        &t.e.rested,
+		OnGap:         s.onGap,
+		OnFailure:     s.onFailure,
+		OnDrop:        s.onDrop,
+		OnEnd:         s.laneEnded,
+	}
+	if b, ok := h.(BatchHandler); ok {
+		lanes.Handler = delivery.Handler{Batch: b.OnBatch}
+	}
+	opt := dispatch.Options{Dedicated: c.Dedicated}
+	if !c.Dedicated && c.MaxConcurrency < len(t.parts) {
+		opt.Limiter = t.e.work.NewLimiter(c.MaxConcurrency)
+	}
+	remembered := t.positions[c.ID]
+	for i, p := range t.parts {
+		start := c.Start.in(p.p, startLatest)
+		if c.Start == (Start{}) && i < len(remembered) {
+			start = resume(remembered[i])
+		}
+		gate := &partition.Gate{Name: s.id, Gating: !c.NonGating, MaxLag: uint64(c.MaxLag)}
+		l, err := delivery.New(s.ctx, lanes, p.p, gate, t.e.work, opt, start)
+		if err != nil {
+			lanes.OnEnd = func(error) {} // the subscription never was
+			for _, l := range s.lanes {
+				l.Stop(err)
+			}
+			return err
+		}
+		s.lanes = append(s.lanes, l)
+	}
+	return nil
+}
+
+// resume starts where an earlier subscription ended. What was dropped since then becomes a gap notice.
+func resume(off Offset) delivery.Start {
+	return func(_, next uint64) (uint64, error) { return min(uint64(off), next), nil }
+}
+
+// ID returns the subscription's name.
+func (s *Subscription) ID() string { return s.id }
+
+// Topic returns the topic.
+func (s *Subscription) Topic() *Topic { return s.t }
+
+// lane returns the lane of a partition.
+func (s *Subscription) lane(partition int) (*delivery.Lane, error) {
+	if partition < 0 || partition >= len(s.lanes) {
+		return nil, s.t.unknownPartition(partition)
+	}
+	return s.lanes[partition], nil
+}
+
+// some returns the lanes of the given partitions, or all if none is given.
+func (s *Subscription) some(partitions []int) ([]*delivery.Lane, error) {
+	if len(partitions) == 0 {
+		return s.lanes, nil
+	}
+	lanes := make([]*delivery.Lane, 0, len(partitions))
+	for _, i := range partitions {
+		l, err := s.lane(i)
+		if err != nil {
+			return nil, err
+		}
+		lanes = append(lanes, l)
+	}
+	return lanes, nil
+}
+
+// Pause stops deliveries from the given partitions, or from all: none begins after it returned. One that is going on may
+// still end. A paused subscription holds back publishers like a slow one.
+func (s *Subscription) Pause(partitions ...int) error {
+	lanes, err := s.some(partitions)
+	for _, l := range lanes {
+		l.Pause()
+	}
+	return err
+}
+
+// Resume lets them go on with the record that was next.
+func (s *Subscription) Resume(partitions ...int) error {
+	lanes, err := s.some(partitions)
+	for _, l := range lanes {
+		l.Resume()
+	}
+	return err
+}
+
+// Seek makes the record that to says the next one that is delivered of a partition. It takes effect at once, also while a
+// handler runs, and cannot be undone by that handler's return. Publishers do not wait for what is read again.
+func (s *Subscription) Seek(partition int, to Start) error {
+	l, err := s.lane(partition)
+	if err != nil {
+		return err
+	}
+	return l.Seek(to.in(s.t.parts[partition].p, startLatest))
+}
+
+// Position returns the offset of the next record to process: everything below it is processed, or was skipped by Seek.
+func (s *Subscription) Position(partition int) (Offset, error) {
+	l, err := s.lane(partition)
+	if err != nil {
+		return 0, err
+	}
+	return l.Position(), nil
+}
+
+// Lag returns how many records of all partitions wait to be processed.
+func (s *Subscription) Lag() (n int64) {
+	for _, l := range s.lanes {
+		n += l.Lag()
+	}
+	return n
+}
+
+// Close ends the subscription: no delivery begins after it returned. One that is going on may still end, which Done tells.
+// The positions of a named subscription are remembered. Closing again does nothing.
+func (s *Subscription) Close() { s.end(ErrSubscriptionClosed) }
+
+// Done is closed when the subscription has ended and its last handler has returned.
+func (s *Subscription) Done() <-chan struct{} { return s.done }
+
+// Err returns nil while the subscription is alive, and then what ended it: ErrSubscriptionClosed, ErrEvicted, ErrClosed,
+// ErrTopicDeleted, or an *OffsetError under FailOnGap.
+func (s *Subscription) Err() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+// end ends all lanes. The first cause counts.
+func (s *Subscription) end(cause error) {
+	s.mu.Lock()
+	if s.err != nil {
+		s.mu.Unlock()
+		return
+	}
+	s.err = cause
+	s.mu.Unlock()
+	for _, l := range s.lanes {
+		l.Stop(cause)
+	}
+	s.stop()
+	s.t.forget(s, cause)
+	s.t.e.rested.Broadcast() // Drain waits for it no longer
+	s.t.e.cfg.Logger.Info("leat: subscription ended", "topic", s.t.name, "subscription", s.id, "cause", cause)
+	if f := s.t.e.cfg.Hooks.SubscriptionEnded; f != nil {
+		s.t.e.guard(func() { f(s.t.name, s.id, cause) })
+	}
+}
+
+// laneEnded is told by each lane when it has ended.
+func (s *Subscription) laneEnded(cause error) {
+	s.end(cause) // all others go with it
+	s.mu.Lock()
+	s.left--
+	last := s.left == 0
+	s.mu.Unlock()
+	if last {
+		s.t.mu.Lock()
+		delete(s.t.ending, s)
+		s.t.mu.Unlock()
+		close(s.done)
+	}
+}
+
+// forget takes s off the topic's list, and remembers where it was.
+func (t *Topic) forget(s *Subscription, cause error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.subs[s.id] == s {
+		delete(t.subs, s.id)
+		t.ending[s] = struct{}{}
+	}
+	if s.named && t.cause == nil {
+		at := make([]Offset, len(s.lanes))
+		for i, l := range s.lanes {
+			at[i] = l.Position()
+		}
+		t.positions[s.id] = at
+	}
+}
+
+// ForgetPositions forgets where the last subscription of that ID ended.
+func (t *Topic) ForgetPositions(id string) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.cause != nil:
+		return t.cause
+	case t.subs[id] != nil:
+		return fmt.Errorf("%w: %s of topic %s", ErrSubscriptionExists, id, t.name)
+	case t.positions[id] == nil:
+		return fmt.Errorf("%w: %s of topic %s", ErrUnknownSubscription, id, t.name)
+	}
+	delete(t.positions, id)
+	return nil
+}
+
+// Subscription returns the live subscription of that ID.
+func (t *Topic) Subscription(id string) (*Subscription, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.cause != nil {
+		return nil, t.cause
+	}
+	if s := t.subs[id]; s != nil {
+		return s, nil
+	}
+	return nil, fmt.Errorf("%w: %s of topic %s", ErrUnknownSubscription, id, t.name)
+}
+
+func (s *Subscription) onGap(partition int, from, to int64) {
+	gap := GapError{Partition: partition, From: from, To: to}
+	e := s.t.e
+	e.cfg.Logger.Warn("leat: records dropped before they were delivered", "topic", s.t.name, "subscription", s.id,
+		"partition", partition, "from", from, "to", to)
+	if s.cfg.OnGap != nil {
+		e.guard(func() { s.cfg.OnGap(gap) })
+	}
+	if f := e.cfg.Hooks.Gap; f != nil {
+		e.guard(func() { f(s.t.name, s.id, gap) })
+	}
+}
+
+func (s *Subscription) onFailure(m *Message, err error) {
+	e := s.t.e
+	if p := (*PanicError)(nil); errors.As(err, &p) {
+		e.cfg.Logger.Error("leat: handler panicked", "topic", s.t.name, "subscription", s.id, "partition", m.Partition,
+			"offset", m.Offset, "panic", p.Value, "stack", string(p.Stack))
+	}
+	if f := e.cfg.Hooks.HandlerFailed; f != nil {
+		e.guard(func() { f(s.ctx, s.id, m, err) })
+	}
+}
+
+func (s *Subscription) onDrop(m *Message, err error) {
+	e := s.t.e
+	e.cfg.Logger.Error("leat: record given up", "topic", s.t.name, "subscription", s.id, "partition", m.Partition,
+		"offset", m.Offset, "attempts", m.Attempt, "error", err)
+	if f := e.cfg.Hooks.Dropped; f != nil {
+		e.guard(func() { f(s.ctx, s.id, m, err) })
+	}
+}

@@ -1,0 +1,266 @@
+package engine
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"sync"
+
+	"github.com/leatlog/leat/engine/internal/partition"
+	"github.com/leatlog/leat/segment"
+)
+
+// TopicID tells a topic from every other, also from one that had the same name before it.
+type TopicID [16]byte
+
+// String returns the ID in hexadecimal digits.
+func (id TopicID) String() string { return hex.EncodeToString(id[:]) }
+
+// Topic is a named set of partitions. All its methods may be called from any goroutine.
+type Topic struct {
+	// Immutable after CreateTopic.
+	e     *Engine
+	name  string
+	id    TopicID
+	cfg   TopicConfig
+	parts []*Partition
+
+	mu        sync.Mutex
+	subs      map[string]*Subscription   // under mu: those that have not ended; nil once the topic has
+	ending    map[*Subscription]struct{} // under mu: those that were closed and have a handler running
+	positions map[string][]Offset        // under mu: where named subscriptions ended
+	cause     error                      // under mu: what ended the topic
+}
+
+func newTopic(e *Engine, name string, c TopicConfig) *Topic {
+	t := &Topic{
+		e:         e,
+		name:      name,
+		cfg:       c,
+		subs:      map[string]*Subscription{},
+		ending:    map[*Subscription]struct{}{},
+		positions: map[string][]Offset{},
+	}
+	rand.Read(t.id[:])
+	for i := range c.Partitions {
+		p := partition.New(partition.Config{
+			Index:          i,
+			Limits:         c.limits(),
+			OnFull:         c.OnFull,
+			MaxRecordBytes: int64(c.MaxRecordBytes),
+			HandoverSlots:  c.HandoverSlots,
+			Log: segment.Config{
+				SegmentBytes:   c.SegmentBytes,
+				SegmentRecords: c.SegmentRecords,
+				Partition:      int32(i),
+				Pool:           e.pool,
+			},
+			Clock:    &e.clock,
+			Workers:  e.work,
+			Panicked: t.callbackPanicked,
+		})
+		t.parts = append(t.parts, &Partition{t: t, p: p})
+		go p.Run()
+	}
+	return t
+}
+
+// Name returns the topic's name.
+func (t *Topic) Name() string { return t.name }
+
+// ID returns the topic's identity.
+func (t *Topic) ID() TopicID { return t.id }
+
+// Config returns the configuration, with every default filled in.
+func (t *Topic) Config() TopicConfig { return t.cfg }
+
+// Partitions returns how many partitions the topic has.
+func (t *Topic) Partitions() int { return len(t.parts) }
+
+// Partition returns one partition.
+func (t *Topic) Partition(i int) (*Partition, error) {
+	if i < 0 || i >= len(t.parts) {
+		return nil, t.unknownPartition(i)
+	}
+	return t.parts[i], nil
+}
+
+func (t *Topic) unknownPartition(i int) error {
+	return fmt.Errorf("%w: %d of topic %s, which has %d", ErrUnknownPartition, i, t.name, len(t.parts))
+}
+
+// choose asks the partitioner. Ours are called by their types, so that the record stays on the caller's stack.
+func (t *Topic) choose(r *Record) (*Partition, error) {
+	n := len(t.parts)
+	switch p := t.cfg.Partitioner.(type) {
+	case *byKey:
+		if n == 1 {
+			return t.parts[0], nil
+		}
+		return t.parts[p.Partition(r, n)], nil
+	case *roundRobin:
+		return t.parts[p.Partition(r, n)], nil
+	case explicit:
+		return t.Partition(int(r.Partition))
+	default:
+		return t.ask(p, *r)
+	}
+}
+
+// ask calls a partitioner of the user's.
+func (t *Topic) ask(p Partitioner, r Record) (chosen *Partition, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			chosen, err = nil, fmt.Errorf("%w: %v", ErrPartitioner, v)
+		}
+	}()
+	return t.Partition(p.Partition(&r, len(t.parts)))
+}
+
+// Publish appends r to the partition that the topic's Partitioner chooses, and returns where once readers can see it. It
+// waits for the appender and, under Block, for room, until ctx ends.
+func (t *Topic) Publish(ctx context.Context, r Record) (Published, error) {
+	p, err := t.choose(&r)
+	if err != nil {
+		return Published{}, err
+	}
+	return p.Publish(ctx, r)
+}
+
+// TryPublish is Publish that never waits: the record is on its way to the log, behind everything that the caller has
+// published before, or the error is ErrFull. Should a record that is on its way fail after all, because the topic ends or
+// is full under Reject, Stats counts it.
+func (t *Topic) TryPublish(r Record) error {
+	p, err := t.choose(&r)
+	if err != nil {
+		return err
+	}
+	return p.TryPublish(r)
+}
+
+// PublishAsync copies r and returns; it waits only for room in the hand-over to the appender. If done is not nil it is
+// called with the result, once, on a worker, in offset order for each partition. After an error done is not called.
+func (t *Topic) PublishAsync(ctx context.Context, r Record, done func(Published, error)) error {
+	p, err := t.choose(&r)
+	if err != nil {
+		return err
+	}
+	return p.PublishAsync(ctx, r, done)
+}
+
+// PublishBatch publishes the records, those of one partition as one batch, contiguous and visible at once, and sets
+// Partition and Offset of each. If some fail the error is a *BatchError that says which.
+func (t *Topic) PublishBatch(ctx context.Context, rs []Record) error {
+	if len(t.parts) == 1 && len(rs) > 0 {
+		if p, err := t.choose(&rs[0]); err == nil {
+			return p.PublishBatch(ctx, rs)
+		}
+	}
+	byPart := make([][]int, len(t.parts))
+	errs := make([]error, len(rs))
+	failed := false
+	for i := range rs {
+		p, err := t.choose(&rs[i])
+		if err != nil {
+			errs[i], failed = err, true
+			continue
+		}
+		byPart[p.Index()] = append(byPart[p.Index()], i)
+	}
+	var batch []Record
+	for part, is := range byPart {
+		if len(is) == 0 {
+			continue
+		}
+		batch = batch[:0]
+		for _, i := range is {
+			batch = append(batch, rs[i])
+		}
+		err := t.parts[part].PublishBatch(ctx, batch)
+		for j, i := range is {
+			if err != nil {
+				errs[i], failed = err, true
+				continue
+			}
+			rs[i].Partition, rs[i].Offset = batch[j].Partition, batch[j].Offset
+		}
+	}
+	if failed {
+		return &BatchError{Errs: errs}
+	}
+	return nil
+}
+
+// Flush returns once every publish that was accepted before it is in its log or has failed, and its callback has run.
+func (t *Topic) Flush(ctx context.Context) error {
+	for _, p := range t.parts {
+		if err := p.Flush(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// end ends the topic for a reason. It does not wait.
+func (t *Topic) end(cause error) {
+	t.mu.Lock()
+	t.cause = cause
+	subs := t.subs
+	t.subs = nil
+	for _, s := range subs {
+		t.ending[s] = struct{}{}
+	}
+	t.mu.Unlock()
+	for _, s := range subs {
+		s.end(cause)
+	}
+	for _, p := range t.parts {
+		p.p.Close(cause)
+	}
+}
+
+// wait returns when the partitions' goroutines have gone.
+func (t *Topic) wait() {
+	for _, p := range t.parts {
+		<-p.p.Done()
+	}
+}
+
+// free gives the memory of an ended topic back.
+func (t *Topic) free() {
+	for _, p := range t.parts {
+		p.p.Free()
+	}
+}
+
+// subscriptions returns those that have not ended, or whose handlers still run.
+func (t *Topic) subscriptions() []*Subscription {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := make([]*Subscription, 0, len(t.subs)+len(t.ending))
+	for _, s := range t.subs {
+		all = append(all, s)
+	}
+	for s := range t.ending {
+		all = append(all, s)
+	}
+	return all
+}
+
+func (t *Topic) callbackPanicked(v any, stack []byte) {
+	t.e.cfg.Logger.Error("leat: callback of PublishAsync panicked", "topic", t.name, "panic", v, "stack", string(stack))
+	if f := t.e.cfg.Hooks.CallbackPanicked; f != nil {
+		t.e.guard(func() { f(t.name, v, stack) })
+	}
+}
+
+// guard calls a hook and survives its panic.
+func (e *Engine) guard(hook func()) {
+	defer func() {
+		if v := recover(); v != nil {
+			e.cfg.Logger.Error("leat: hook panicked", "panic", v)
+		}
+	}()
+	hook()
+}

@@ -1,0 +1,55 @@
+package atomicx
+
+// Backoff says how to wait for something that another goroutine will do: look, pause a little, look, let others run,
+// look, and in the end park. The zero value parks at once.
+//
+// It is a plain value that one goroutine owns; there is no interface in the loop:
+//
+//	b := atomicx.Backoff{Spins: 4, Yields: 16}
+//	for !done() {
+//		if !b.Again() {
+//			park()
+//		}
+//	}
+type Backoff struct {
+	// Spins is how many times to pause, each time longer, up to 16 pauses (about 0.4 us on amd64).
+	Spins uint32
+	// Yields is how many times to let other goroutines run after that.
+	Yields uint32
+	// Endless says never to park: once the turns are used up they start over.
+	Endless bool
+
+	turn uint32
+}
+
+// Again passes one turn and reports whether to look again without parking. It returns false once the turns are used up and
+// are not Endless.
+func (b *Backoff) Again() bool {
+	if Exploring {
+		if b.Endless {
+			Yield()
+		}
+		return b.Endless
+	}
+	t := b.turn
+	switch {
+	case t < b.Spins:
+		Pause(1 << min(t, 4))
+	case t < b.Spins+b.Yields:
+		Yield()
+	case b.Endless:
+		b.turn = 0
+		Yield() // in case there were no turns at all
+		return true
+	default:
+		return false
+	}
+	b.turn++
+	return true
+}
+
+// Reset starts over.
+func (b *Backoff) Reset() { b.turn = 0 }
+
+// Turns returns how many turns have passed since the last Reset, or since the turns last started over.
+func (b *Backoff) Turns() uint32 { return b.turn }

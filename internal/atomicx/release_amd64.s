@@ -1,0 +1,21 @@
+//go:build !race && !explore
+
+#include "textflag.h"
+
+// func storeRelease64(p *uint64, v uint64)
+// On amd64 every MOV to memory is a release store (Intel SDM vol. 3, 9.2.2: stores are not reordered with older loads or
+// stores).
+TEXT ·storeRelease64(SB), NOSPLIT, $0-16
+	MOVQ	p+0(FP), AX
+	MOVQ	v+8(FP), CX
+	MOVQ	CX, (AX)
+	RET
+
+// func pause(n uint32)
+TEXT ·pause(SB), NOSPLIT, $0-4
+	MOVL	n+0(FP), AX
+again:
+	PAUSE
+	SUBL	$1, AX
+	JNZ	again
+	RET

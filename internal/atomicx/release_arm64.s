@@ -1,0 +1,20 @@
+//go:build !race && !explore
+
+#include "textflag.h"
+
+// func storeRelease64(p *uint64, v uint64)
+// STLR: store-release (Arm ARM, B2.3).
+TEXT ·storeRelease64(SB), NOSPLIT, $0-16
+	MOVD	p+0(FP), R0
+	MOVD	v+8(FP), R1
+	STLR	R1, (R0)
+	RET
+
+// func pause(n uint32)
+TEXT ·pause(SB), NOSPLIT, $0-4
+	MOVW	n+0(FP), R0
+again:
+	YIELD
+	SUBW	$1, R0
+	CBNZW	R0, again
+	RET

@@ -1,0 +1,15 @@
+//go:build (!(amd64 || arm64) || race) && !explore
+
+package atomicx
+
+// StoreRelease stores v into x: whoever loads v sees everything that the caller wrote before. On this platform, or under
+// the race detector, it is an ordinary atomic store.
+func StoreRelease(x *Uint64, v uint64) { x.Store(v) }
+
+// Pause passes a little time in a spin loop: about n times the work of one atomic load.
+func Pause(n uint32) {
+	var x Uint32
+	for range n {
+		x.Load()
+	}
+}

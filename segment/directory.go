@@ -1,0 +1,48 @@
+package segment
+
+// place is one segment in a directory, with its base beside it so that a search touches no segment.
+type place struct {
+	base uint64
+	seg  *segment
+}
+
+// directory is the segments of a log in order. It is never changed once it is published.
+type directory struct{ segs []place }
+
+// find returns the last segment whose base is not above off, or nil if there is none. If off is retained and below a committed
+// length that was loaded before the directory was, that is the segment that has off.
+func (d *directory) find(off uint64) *segment {
+	i := d.index(off)
+	if i < 0 {
+		return nil
+	}
+	return d.segs[i].seg
+}
+
+// index is find for the place in the directory; -1 if there is none.
+func (d *directory) index(off uint64) int {
+	segs := d.segs
+	n := len(segs)
+	if n == 0 || off < segs[0].base {
+		return -1
+	}
+	if off >= segs[n-1].base { // most look at the newest
+		return n - 1
+	}
+	at := 0
+	for n > 1 { // segs[at].base <= off, and the answer is among the n from at on
+		half := n / 2
+		if segs[at+half].base <= off {
+			at += half
+		}
+		n -= half
+	}
+	return at
+}
+
+// setDir replaces the directory. Only the appender calls it. segs may share a backing array with the present one; see Directory
+// in the proof of Log.
+func (l *Log) setDir(segs []place) {
+	l.segs = segs
+	l.dir.Store(&directory{segs: segs})
+}

@@ -1,0 +1,60 @@
+package segment
+
+import "unsafe"
+
+// SetPublished makes the appender believe that it published up to next last, as a second appender would.
+func (l *Log) SetPublished(next uint64) { l.published = next }
+
+// Bases returns the bases of the segments, for a recount.
+func (l *Log) Bases() []uint64 {
+	var bases []uint64
+	for _, p := range l.dir.Load().segs {
+		bases = append(bases, p.base)
+	}
+	return bases
+}
+
+// Poison makes the pool overwrite every block that comes back, so that a view that outlived its block shows.
+func (p *Pool) Poison() *Pool {
+	p.poison = true
+	return p
+}
+
+// Pins returns how many pins the segment that has off holds, and whether it is kept.
+func (l *Log) Pins(off uint64) (pins int, kept bool) {
+	v := l.dir.Load().find(off).pins.Load()
+	return int(v &^ (pinsDead | pinsKept)), v&pinsKept != 0
+}
+
+// Newest returns the greatest timestamp that segment i of the directory says it has.
+func (l *Log) Newest(i int) int64 { return l.dir.Load().segs[i].seg.newest }
+
+// Inflate adds n to the byte counters of the log, as if its ended segments were that much larger.
+func (l *Log) Inflate(n int64) {
+	l.segs[0].seg.bytes += n
+	l.ended += n
+}
+
+// InflatePool adds n to the pool's count of used bytes.
+func (p *Pool) InflatePool(n int64) {
+	p.mu.Lock()
+	p.used += n
+	p.mu.Unlock()
+}
+
+// Layout is where the words of a Log that must not share a cache line lie, and the sizes that the memory bound rests on.
+var Layout = struct {
+	EntrySize, PlaceSize, ReaderSize, SegmentSize uintptr
+	FirstEnd, AppenderStart, AppenderEnd          uintptr
+	CommittedStart, LogEnd                        uintptr
+}{
+	EntrySize:      unsafe.Sizeof(entry{}),
+	PlaceSize:      unsafe.Sizeof(place{}),
+	ReaderSize:     unsafe.Sizeof(Reader{}),
+	SegmentSize:    unsafe.Sizeof(segment{}),
+	FirstEnd:       unsafe.Offsetof(Log{}.dir) + unsafe.Sizeof(Log{}.dir),
+	AppenderStart:  unsafe.Offsetof(Log{}.index),
+	AppenderEnd:    unsafe.Offsetof(Log{}.newestExplicit) + 8,
+	CommittedStart: unsafe.Offsetof(Log{}.committed) + unsafe.Offsetof(Log{}.committed.Uint64),
+	LogEnd:         unsafe.Sizeof(Log{}),
+}

@@ -1,0 +1,127 @@
+package segment
+
+import "sort"
+
+// First returns the oldest offset that can be read.
+func (l *Log) First() uint64 { return l.first.Load() }
+
+// Committed returns the committed length: one more than the newest offset that can be read.
+func (l *Log) Committed() uint64 { return l.committed.Load() >> 1 }
+
+// Sealed reports whether Seal has been called.
+func (l *Log) Sealed() bool { return l.committed.Load()&sealedBit != 0 }
+
+// Snapshot returns First and Committed, with first <= next.
+func (l *Log) Snapshot() (first, next uint64) {
+	first = l.first.Load() // this one first: see Snapshot in the proof of Log
+	return first, l.Committed()
+}
+
+// Seal ends the log: no later Publish succeeds. It returns the final committed length. Sealing twice is fine.
+func (l *Log) Seal() uint64 {
+	for {
+		old := l.committed.Load()
+		if old&sealedBit != 0 || l.committed.CompareAndSwap(old, old|sealedBit) {
+			return old >> 1
+		}
+	}
+}
+
+// ReadAt reads records from off on into dst and returns how many: as many as there are and dst has room for, but maybe fewer
+// if the log is being cut just then; at least one if there is one and dst has room. It returns 0 without an error at the committed length,
+// ErrBelow below First, and ErrBeyond above the committed length.
+//
+// What it returns stays valid as long as it is held. The price is that the blocks it points into are never reused: they are
+// left to the collector once they are dropped.
+func (l *Log) ReadAt(off uint64, dst []Record) (n int, err error) {
+	r := Reader{log: l, partition: l.partition}
+	for {
+		c := l.committed.Load() >> 1 // before all else; pairs with the CAS in Publish
+		switch {
+		case off < l.first.Load():
+			if n == 0 {
+				err = ErrBelow
+			}
+			return n, err
+		case off > c:
+			return n, ErrBeyond
+		case off == c || n == len(dst):
+			return n, nil
+		}
+		s := l.dir.Load().find(off)
+		if s == nil || !s.keep() {
+			continue // dropped since we looked at first: the next turn sees it there
+		}
+		r.pos = off
+		r.enter(s)
+		r.limit = min(c, s.end.Load(), off+uint64(len(dst)-n)) // end after c: see Roll
+		for r.Next(&dst[n]) {
+			n++
+			if n == len(dst) {
+				return n, nil
+			}
+		}
+		off = r.pos
+	}
+}
+
+// TimeOf returns the append time of the record at off; ok is false if it is not there.
+func (l *Log) TimeOf(off uint64) (appendTime int64, ok bool) {
+	for {
+		c := l.committed.Load() >> 1 // before all else; pairs with the CAS in Publish
+		if off < l.first.Load() || off >= c {
+			return 0, false
+		}
+		if s := l.dir.Load().find(off); s != nil && s.pin() {
+			appendTime = s.appendTime(int(off - s.base))
+			s.unpin()
+			return appendTime, true
+		}
+	}
+}
+
+// OffsetAt returns the smallest retained offset whose timestamp (its own, or else its append time) is t or later, and the
+// committed length if there is none. Timestamps may be in any order.
+func (l *Log) OffsetAt(t int64) uint64 {
+	for {
+		c := l.committed.Load() >> 1 // before all else; pairs with the CAS in Publish
+		off := l.search(t, l.first.Load(), c)
+		if l.first.Load() <= off {
+			return off
+		}
+		// What was found, or where it should have been, has been dropped meanwhile.
+	}
+}
+
+// search is OffsetAt among [first, next), where the log may be cut meanwhile.
+func (l *Log) search(t int64, first, next uint64) uint64 {
+	d := l.dir.Load()
+	for _, e := range d.segs[max(d.index(first), 0):] {
+		s := e.seg
+		if s.base >= next {
+			break
+		}
+		end := s.end.Load() // after the committed length was loaded: see Roll
+		if end != open && s.newest < t || !s.pin() {
+			continue
+		}
+		lo, hi := int(max(first, s.base)-s.base), int(min(end, next)-s.base)
+		i := s.search(t, lo, hi)
+		s.unpin()
+		if i < hi {
+			return s.base + uint64(i)
+		}
+	}
+	return next
+}
+
+// search returns the first of the records [lo, hi) whose timestamp is t or later, or hi. The segment is pinned.
+func (s *segment) search(t int64, lo, hi int) int {
+	if !s.explicit.Load() { // before their Publish; see the Store in Reserve
+		return lo + sort.Search(hi-lo, func(i int) bool { return s.appendTime(lo+i) >= t })
+	}
+	for lo < hi && s.timestamp(lo) < t {
+		lo++
+	}
+	return lo
+}

@@ -1,0 +1,362 @@
+package segment
+
+import (
+	"encoding/binary"
+	"math"
+	"strconv"
+	"unsafe"
+
+	"github.com/leatlog/leat/internal/atomicx"
+)
+
+const (
+	// DefaultSegmentBytes is the SegmentBytes of a Config that says 0.
+	DefaultSegmentBytes = 1 << 20
+
+	// MaxRecordBytes is the most that key, value and headers of one record can be together.
+	MaxRecordBytes = maxBlockBytes - entryBytes - timestampBytes - headersLenBytes
+
+	// MaxOffset is the largest length of a log, and so one more than the largest offset.
+	MaxOffset = math.MaxInt64
+
+	sealedBit = 1
+
+	intBits = strconv.IntSize
+)
+
+// Config says how a Log cuts its records into segments. The zero value works.
+type Config struct {
+	// SegmentBytes is how many bytes a segment may take, record bytes and 16 for each index entry. 0 means
+	// DefaultSegmentBytes; the most is 1 GiB. Blocks come in powers of two, so another size wastes memory. A record that
+	// needs more by itself gets a larger segment.
+	SegmentBytes int
+	// SegmentRecords is how many records a segment may have. 0 means as many as fit.
+	SegmentRecords int
+	// First is the offset of the first record, at most MaxOffset.
+	First uint64
+	// Partition is what readers put into Record.Partition.
+	Partition int32
+	// Pool is where blocks come from. Nil means one of the log's own, without a bound, that keeps up to four segments.
+	Pool *Pool
+}
+
+// Log is the records of one partition: a list of segments that one goroutine at a time, the appender, extends and cuts at the
+// front, while any number of others read what it has published.
+//
+// # Roles
+//
+//   - appender: calls Reserve, Append, Staged, Unpublished, Publish, Unstage, Roll, Retained, Oldest, DropOldest and TruncateBefore. One goroutine at a time; the role may move
+//     if something orders the move.
+//   - reader: any goroutine, through a Reader of its own or by ReadAt, OffsetAt, TimeOf.
+//   - sealer: any goroutine that calls Seal. The first one wins.
+//
+// # Shared state
+//
+//	committed  CAS by appender and sealer, loaded by all: committed length << 1 | sealed
+//	first      stored by the appender, loaded by all: oldest offset that may be read
+//	dir        stored by the appender, loaded by all: the segments in order, each beginning where the one before ends
+//	end, pins  of each segment, see there
+//	block      of each segment: entries and bytes of records below committed are immutable and read by all; the rest is the appender's alone
+//
+// # Proof
+//
+// Publication. Reserve writes an entry, the caller fills in the bytes, and then Publish moves the length over them by a CAS on
+// committed, from the length last published. A reader loads committed and touches only records below the length it saw. So it has
+// observed that CAS, and everything written before it synchronizes before its reads. Nothing writes these entries and bytes
+// again as long as the segment is not dead (segment, Recycle), so its reads do not race. One word covers all segments: records
+// staged in several of them appear at once.
+//
+// Order. Only the appender raises the length, each time from the value it published last. So the lengths that one reader
+// sees never go back, and all readers see prefixes of one sequence. Its CAS fails if somebody else moved the word: a
+// sealer, or a second appender, which is a bug of the caller's and panics.
+//
+// Seal. Seal sets the sealed bit by a CAS that keeps the length, and Publish expects the bit clear. So exactly one comes first:
+// either the records are inside the sealed length, or Publish returns ErrSealed and they never become visible. Once the bit is
+// set no CAS succeeds, so a length seen together with the bit is final: whoever finds its position at that length has read
+// everything there will ever be.
+//
+// Roll. When a segment ends the appender stores its end, and puts the next one into dir before it publishes any offset from that end on. A reader
+// loads committed before end and before dir. If the length it saw is beyond the end, both stores precede the CAS it observed, so it sees
+// them: it never takes an entry of a full segment for a record, and it finds the next segment. If not, the length bounds
+// its window, and what it sees of end does not matter. That is why Unstage may move an end back to the published length.
+//
+// Trim. The appender first raises first, then takes the segments out of dir, then kills them. A reader that does not find its
+// position in dir, or cannot pin the segment it found there, therefore sees a first above its position when it looks again, and
+// reports the gap. It never concludes that it has reached the end, since that is decided by committed alone.
+//
+// Directory. dir points to a slice that is never edited. Roll appends to its backing array only where no slice that was ever
+// published from that array reaches; Trim publishes a shorter slice of it. Unstage, which takes segments off the far end, copies.
+//
+// Snapshot. first never passes the published length, and neither goes back. A reader that loads first and then committed
+// therefore gets first <= committed.
+//
+// Progress. Readers are wait-free but for a retry each time that the appender drops the segment they were about to enter, and
+// then they see the gap and return. The appender never waits. Seal is lock-free: its CAS fails only because a Publish or
+// another Seal succeeded.
+//
+// Not promised. Two appenders at once: the CAS detects them and panics, but a record may be lost before it does.
+type Log struct {
+	// Immutable.
+	pool           *Pool
+	segmentBytes   int
+	segmentRecords uint64
+	partition      int32
+	topClass       uint8 // class of the block for segmentBytes
+
+	// first is stored by the appender before it drops what lies below, and loaded by readers.
+	first atomicx.Uint64
+
+	// dir is stored by the appender when it opens or drops segments, and loaded by readers. It publishes the segments.
+	dir atomicx.Pointer[directory]
+
+	_ atomicx.Pad
+
+	// The appender's own, plain on purpose: the race detector checks the claim. Those that Reserve uses come first.
+
+	// The active segment: its index entries go down from index[top-1], its record bytes up from data[pos]. Without an active segment
+	// all are 0.
+	index    []entry
+	data     []byte
+	top      int
+	pos      int
+	baseTime int64
+	newest   int64  // greatest append time so far
+	since    uint64 // newest as it is written into an entry: after baseTime, shifted
+	next     uint64 // offset of the next staged record
+	until    uint64 // where the active segment must end
+
+	published uint64 // length that Publish stored last
+	low       uint64 // same as first
+	active    *segment
+	segs      []place // same as dir
+	ended     int64   // bytes of the retained segments that have ended
+	class     uint8   // class of the next block
+	sealed    bool    // Publish has met the seal
+
+	// Of the active segment: how many records have a timestamp of their own, and the greatest of these.
+	explicit       uint64
+	newestExplicit int64
+
+	// committed is CASed by the appender (length << 1) and by the sealer (bit 0), and loaded by all. Raising the length publishes
+	// all entries and record bytes below it.
+	committed atomicx.PaddedUint64
+}
+
+// NewLog returns an empty log. It takes no block before the first append. It panics if the config makes no sense.
+func NewLog(c Config) *Log {
+	switch {
+	case c.SegmentBytes < 0 || c.SegmentBytes > maxBlockBytes:
+		panic("segment: SegmentBytes out of range")
+	case c.SegmentRecords < 0:
+		panic("segment: SegmentRecords is negative")
+	case c.First > MaxOffset:
+		panic("segment: First out of range")
+	}
+	if c.SegmentBytes == 0 {
+		c.SegmentBytes = DefaultSegmentBytes
+	}
+	if c.Pool == nil {
+		c.Pool = NewPool(0, 4<<classFor(uint64(c.SegmentBytes)))
+	}
+	l := &Log{
+		pool:           c.Pool,
+		segmentBytes:   max(c.SegmentBytes&^(entryBytes-1), entryBytes),
+		segmentRecords: uint64(c.SegmentRecords),
+		partition:      c.Partition,
+		topClass:       classFor(uint64(c.SegmentBytes)),
+		newest:         math.MinInt64,
+		next:           c.First,
+		published:      c.First,
+		low:            c.First,
+		class:          minClass,
+	}
+	if l.segmentRecords == 0 {
+		l.segmentRecords = math.MaxUint64
+	}
+	l.first.Store(c.First)
+	l.dir.Store(&directory{})
+	l.committed.Store(c.First << 1)
+	return l
+}
+
+// Append stages a copy of r: Reserve and CopyTo.
+func (l *Log) Append(r *Record, now int64) error {
+	dst, err := l.Reserve(r.Shape(), now)
+	if err != nil {
+		return err
+	}
+	r.CopyTo(dst)
+	return nil
+}
+
+// Reserve stages one record and returns the place for its headers, key and value, in that order, which the caller must fill
+// before it calls Publish. The record gets offset Staged. now is the append time; one that is smaller than an earlier one counts as
+// that one, so that append times never go back.
+//
+// If it fails nothing has changed: ErrNoMemory (can be tried again), ErrTooLarge, ErrExhausted, or ErrSealed once Publish
+// has returned that.
+func (l *Log) Reserve(s Shape, now int64) (dst []byte, err error) {
+	// All ones if negative. Nil is flagged without a branch, since keys may be now nil and now not.
+	nilKey, nilValue := s.Key>>(intBits-1), s.Value>>(intBits-1)
+	k, v := s.Key&^nilKey, s.Value&^nilValue
+	room := l.room()
+	if int64(s.Headers)|s.Timestamp != 0 || v > room || k > room-v || now > l.newest || l.next == l.until {
+		return l.reserve(s, now)
+	}
+	return l.stage(k, k+v, l.since|uint64(nilKey)&flagNilKey|uint64(nilValue)&flagNilValue), nil
+}
+
+// room returns how many record bytes the active segment has room for, beside the entry; it may be negative.
+func (l *Log) room() int { return l.top*entryBytes - l.pos - entryBytes }
+
+// stage writes the index entry for a record of n bytes that is known to fit, and returns its bytes.
+func (l *Log) stage(key, n int, stamp uint64) []byte {
+	start := l.pos
+	end := start + n
+	top := l.top - 1
+	e := &l.index[top]
+	atomicx.Writes(unsafe.Pointer(e))
+	e.span = uint64(end)<<32 | uint64(key)
+	e.stamp = stamp
+	l.top = top
+	l.pos = end
+	l.next++
+	if atomicx.Exploring && n > 0 {
+		atomicx.Writes(unsafe.Pointer(&l.data[start]))
+	}
+	return l.data[start:end:end]
+}
+
+// reserve is Reserve for records that have headers or a timestamp, come at a new time, or need a new segment.
+func (l *Log) reserve(s Shape, now int64) (dst []byte, err error) {
+	if l.sealed {
+		return nil, ErrSealed
+	}
+	if l.next == MaxOffset {
+		return nil, ErrExhausted
+	}
+	var flags uint64
+	k, v, h, extra := s.Key, s.Value, max(s.Headers, 0), 0
+	if k < 0 {
+		k, flags = 0, flags|flagNilKey
+	}
+	if v < 0 {
+		v, flags = 0, flags|flagNilValue
+	}
+	if s.Timestamp != 0 {
+		extra, flags = timestampBytes, flags|flagHasTimestamp
+	}
+	if h > 0 {
+		extra, flags = extra+headersLenBytes, flags|flagHasHeaders
+	}
+	// Each is checked by itself first, so that no sum can wrap, also where int has 32 bits.
+	if k > MaxRecordBytes || v > MaxRecordBytes || h > MaxRecordBytes {
+		return nil, tooLarge(uint64(k)+uint64(v)+uint64(h), maxBlockBytes)
+	}
+	need := uint64(k) + uint64(v) + uint64(h) + uint64(extra) + entryBytes
+	if limit := l.pool.limit(); need > limit {
+		return nil, tooLarge(need, limit)
+	}
+
+	n := int(need) - entryBytes
+	full := n > l.room()
+	now = max(now, l.newest)
+	if full || uint64(now-l.baseTime) > maxSince || l.next == l.until {
+		if !l.openSegment(int(need), full, now) {
+			return nil, ErrNoMemory
+		}
+	}
+	l.newest = now
+	l.since = uint64(now-l.baseTime) << flagBits
+	dst = l.stage(k, n, l.since|flags)
+	if s.Timestamp != 0 {
+		l.active.explicit.Store(true) // before the Publish of this record; pairs with the Load in search
+		l.noteExplicit(s.Timestamp)
+		binary.LittleEndian.PutUint64(dst, uint64(s.Timestamp))
+		dst = dst[timestampBytes:]
+	}
+	if h > 0 {
+		binary.LittleEndian.PutUint32(dst, uint32(h))
+		dst = dst[headersLenBytes:]
+	}
+	return dst, nil
+}
+
+// noteExplicit counts a record of the active segment that has a timestamp of its own.
+func (l *Log) noteExplicit(t int64) {
+	if l.explicit == 0 || t > l.newestExplicit {
+		l.newestExplicit = t
+	}
+	l.explicit++
+}
+
+func tooLarge(size, limit uint64) error { return &SizeError{Size: size, Limit: limit} }
+
+// openSegment ends the active segment and opens one that has room for a record of need bytes, entry included. It changes
+// nothing if the pool refuses.
+func (l *Log) openSegment(need int, grow bool, now int64) bool {
+	want := l.class
+	if grow && l.active != nil && want < l.topClass && l.active.class >= want {
+		want++ // the last one was filled to the end: the log is busy
+	}
+	least := classFor(uint64(need))
+	want = max(want, least)
+	b, ok := l.pool.get(want, least)
+	if !ok {
+		return false
+	}
+	l.Roll()
+
+	usable := int(b.size())
+	if need <= l.segmentBytes {
+		l.class = b.class
+		usable = min(usable, l.segmentBytes)
+	}
+	b.index = b.index[:usable/entryBytes] // the capacity stays, for the pool
+	s := &segment{base: l.next, baseTime: now, class: b.class, block: b}
+	s.end.Store(open)
+
+	l.active = s
+	l.index, l.data, l.top, l.pos = b.index, b.data, len(b.index), 0
+	l.baseTime = now
+	l.until = MaxOffset
+	if l.segmentRecords < MaxOffset-l.next {
+		l.until = l.next + l.segmentRecords
+	}
+	l.explicit = 0
+	l.setDir(append(l.segs, place{base: s.base, seg: s}))
+	return true
+}
+
+// Staged returns the offset that the next record gets.
+func (l *Log) Staged() uint64 { return l.next }
+
+// Unpublished returns how many records are staged and not yet published.
+func (l *Log) Unpublished() int { return int(l.next - l.published) }
+
+// Publish makes all staged records visible at once. It returns ErrSealed if Seal came first; then they are dropped and will never
+// be visible. It panics if a second appender has published meanwhile.
+//
+// It is a full barrier: a load that the caller makes after it is not served before others see the records.
+func (l *Log) Publish() error {
+	if l.next == l.published {
+		return nil
+	}
+	// Publishes everything below next. Pairs with the Loads of committed in Refill, ReadAt and the searches.
+	if !l.committed.CompareAndSwap(l.published<<1, l.next<<1) {
+		return l.refused()
+	}
+	l.published = l.next
+	return nil
+}
+
+// refused ends the log for the appender after its CAS has failed.
+func (l *Log) refused() error {
+	if l.committed.Load() != l.published<<1|sealedBit {
+		panic("segment: two appenders")
+	}
+	l.Unstage()
+	l.Roll()
+	l.sealed = true
+	return ErrSealed
+}

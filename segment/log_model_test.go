@@ -1,0 +1,378 @@
+package segment_test
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/leatlog/leat/segment"
+)
+
+// modelRecord is a record as it was appended.
+type modelRecord struct {
+	rec  segment.Record // a clone, with the timestamp and offset that a reader must see
+	time int64          // append time
+	size int64          // bytes it takes, entry included
+}
+
+// model is what a Log is meant to be, written so that nobody can get it wrong: a slice and a few numbers.
+type model struct {
+	base   uint64 // offset of recs[0], never changed
+	recs   []modelRecord
+	first  uint64
+	next   uint64 // published
+	newest int64
+	sealed bool
+}
+
+func (m *model) at(off uint64) *modelRecord { return &m.recs[off-m.base] }
+func (m *model) staged() uint64             { return m.base + uint64(len(m.recs)) }
+
+func (m *model) offsetAt(t int64) uint64 {
+	for off := m.first; off < m.next; off++ {
+		if m.at(off).rec.Timestamp >= t {
+			return off
+		}
+	}
+	return m.next
+}
+
+// modelReader is a Reader and what it must say.
+type modelReader struct {
+	r    *segment.Reader
+	pos  uint64
+	held []segment.Record // views since the last Refill
+	want []uint64         // their offsets
+}
+
+// machine drives a Log and its model by the same calls.
+type machine struct {
+	cfg     segment.Config
+	l       *segment.Log
+	m       model
+	readers []*modelReader
+	kept    []segment.Record // views from ReadAt, valid for ever
+	keptOff []uint64
+	now     int64
+	refused bool // Publish has returned ErrSealed
+}
+
+func newMachine(t *rapid.T) *machine {
+	cfg := segment.Config{
+		SegmentBytes:   rapid.SampledFrom([]int{1, 100, 600, 4096, 10000, 0}).Draw(t, "SegmentBytes"),
+		SegmentRecords: rapid.SampledFrom([]int{0, 0, 1, 2, 7}).Draw(t, "SegmentRecords"),
+		First:          rapid.SampledFrom([]uint64{0, 1, 1<<32 - 3, 1<<53 - 1, math.MaxInt64 - 40, math.MaxInt64}).Draw(t, "First"),
+		Partition:      rapid.Int32().Draw(t, "Partition"),
+		Pool: segment.NewPool(
+			rapid.SampledFrom([]int64{0, 16 << 10, 40 << 10}).Draw(t, "maxBytes"),
+			rapid.SampledFrom([]int64{0, 8 << 10, 1 << 20}).Draw(t, "keepBytes")).Poison(),
+	}
+	x := &machine{cfg: cfg, l: segment.NewLog(cfg)}
+	x.m = model{base: cfg.First, first: cfg.First, next: cfg.First, newest: math.MinInt64}
+	for range 3 {
+		x.readers = append(x.readers, &modelReader{r: x.l.NewReader(), pos: cfg.First})
+	}
+	return x
+}
+
+func drawBytes(t *rapid.T, label string) []byte {
+	switch n := rapid.SampledFrom([]int{-1, 0, 1, 8, 60, 300, 5000}).Draw(t, label); n {
+	case -1:
+		return nil
+	default:
+		return bytes.Repeat([]byte{rapid.Byte().Draw(t, label+" byte")}, n)
+	}
+}
+
+func (x *machine) append(t *rapid.T) {
+	rec := segment.Record{Key: drawBytes(t, "key"), Value: drawBytes(t, "value")}
+	for range rapid.SampledFrom([]int{0, 0, 0, 1, 3}).Draw(t, "headers") {
+		rec.Headers = rec.Headers.Add(rapid.StringN(0, 4, -1).Draw(t, "name"), drawBytes(t, "header"))
+	}
+	rec.Timestamp = rapid.SampledFrom([]int64{0, 0, 0, -5, 1, 7, 50, math.MaxInt64, math.MinInt64}).Draw(t, "timestamp")
+	x.now += rapid.SampledFrom([]int64{0, 0, 1, 5, -3, 1 << 57}).Draw(t, "tick")
+
+	err := x.l.Append(&rec, x.now)
+	if err != nil {
+		switch {
+		case errors.Is(err, segment.ErrNoMemory): // any state may refuse; that nothing has changed is checked after each step
+		case errors.Is(err, segment.ErrTooLarge):
+			require.Greater(t, rec.Size()+28, 16<<10)
+		case errors.Is(err, segment.ErrExhausted):
+			require.EqualValues(t, math.MaxInt64, x.m.staged())
+		case errors.Is(err, segment.ErrSealed):
+			require.True(t, x.refused)
+		default:
+			require.NoError(t, err)
+		}
+		return
+	}
+	require.False(t, x.refused)
+	size := int64(rec.Size()) + 16
+	if rec.Headers.Size() > 0 {
+		size += 4
+	}
+	if rec.Timestamp != 0 {
+		size += 8
+	}
+	x.m.newest = max(x.m.newest, x.now)
+	want := rec.Clone()
+	want.Offset, want.Partition = int64(x.m.staged()), x.cfg.Partition
+	if want.Timestamp == 0 {
+		want.Timestamp = x.m.newest
+	}
+	x.m.recs = append(x.m.recs, modelRecord{rec: want, time: x.m.newest, size: size})
+	// The log must have copied: scribble over what was passed in.
+	for _, b := range [][]byte{rec.Key, rec.Value} {
+		for i := range b {
+			b[i] ^= 0xff
+		}
+	}
+}
+
+func (x *machine) publish(t *rapid.T) {
+	err := x.l.Publish()
+	switch {
+	case x.m.staged() == x.m.next:
+		require.NoError(t, err)
+	case x.m.sealed:
+		require.ErrorIs(t, err, segment.ErrSealed)
+		x.refused = true
+		x.unstaged()
+	default:
+		require.NoError(t, err)
+		x.m.next = x.m.staged()
+	}
+}
+
+func (x *machine) unstaged() { x.m.recs = x.m.recs[:x.m.next-x.m.base] }
+
+func (x *machine) check(t *rapid.T) {
+	l, m := x.l, &x.m
+	first, next := l.Snapshot()
+	require.Equal(t, m.first, first)
+	require.Equal(t, m.next, next)
+	require.Equal(t, m.first, l.First())
+	require.Equal(t, m.next, l.Committed())
+	require.Equal(t, m.staged(), l.Staged())
+	require.Equal(t, int(m.staged()-m.next), l.Unpublished())
+	require.Equal(t, m.sealed, l.Sealed())
+
+	// Recount.
+	records, size, segments := l.Retained()
+	require.EqualValues(t, m.staged()-m.first, records)
+	bases := l.Bases()
+	require.Len(t, bases, segments)
+	var want int64
+	for i, base := range bases {
+		end := m.staged()
+		if i+1 < len(bases) {
+			end = bases[i+1]
+		}
+		require.Greater(t, end, base, "an empty segment")
+		var in int64
+		for off := base; off < end; off++ {
+			in += m.at(off).size
+		}
+		if n := int(end - base); x.cfg.SegmentRecords > 0 {
+			require.LessOrEqual(t, n, x.cfg.SegmentRecords)
+		}
+		want += in
+	}
+	require.Equal(t, want, size)
+	if len(bases) > 0 {
+		require.LessOrEqual(t, bases[0], max(m.first, bases[0]))
+	} else {
+		require.Equal(t, m.first, m.staged())
+	}
+	if info, ok := l.Oldest(); ok {
+		require.Equal(t, m.first, info.First)
+		require.Greater(t, info.End, info.First)
+		require.LessOrEqual(t, info.End, m.next)
+		require.Equal(t, m.at(info.End-1).time, info.NewestAppend)
+	} else {
+		require.True(t, m.first == m.next, "first %d, next %d", m.first, m.next)
+	}
+
+	// Memory: used covers what is retained, and the bound holds.
+	used := x.cfg.Pool.Used()
+	require.GreaterOrEqual(t, used, size)
+	if segments == 0 {
+		require.Zero(t, used)
+	}
+
+	for i := range x.kept {
+		requireRecord(t, &m.at(x.keptOff[i]).rec, &x.kept[i])
+	}
+	for _, r := range x.readers {
+		require.Equal(t, r.pos, r.r.Position())
+		for i := range r.held {
+			requireRecord(t, &m.at(r.want[i]).rec, &r.held[i])
+		}
+	}
+}
+
+func requireRecord(t require.TestingT, want, got *segment.Record) {
+	require.Equal(t, want.Offset, got.Offset)
+	require.Equal(t, want.Partition, got.Partition)
+	require.Equal(t, want.Timestamp, got.Timestamp)
+	for _, b := range [][2][]byte{{want.Key, got.Key}, {want.Value, got.Value}} {
+		require.Equal(t, b[0] == nil, b[1] == nil, "nil and empty differ")
+		if !bytes.Equal(b[0], b[1]) {
+			require.Equal(t, b[0], b[1])
+		}
+		require.Equal(t, len(b[1]), cap(b[1]), "a view must be capped")
+	}
+	require.Equal(t, headerList(want.Headers), headerList(got.Headers))
+}
+
+func headerList(h segment.Headers) (list []segment.Header) {
+	for name, value := range h.All() {
+		list = append(list, segment.Header{Name: name, Value: slices.Clone(value)})
+	}
+	return list
+}
+
+func (x *machine) readAt(t *rapid.T) {
+	m := &x.m
+	off := drawOffset(t, m)
+	dst := make([]segment.Record, rapid.IntRange(0, 5).Draw(t, "len(dst)"))
+	n, err := x.l.ReadAt(off, dst)
+	switch {
+	case off < m.first:
+		require.ErrorIs(t, err, segment.ErrBelow)
+		require.Zero(t, n)
+	case off > m.next:
+		require.ErrorIs(t, err, segment.ErrBeyond)
+		require.Zero(t, n)
+	default:
+		require.NoError(t, err)
+		require.Equal(t, min(len(dst), int(m.next-off)), n)
+		for i := range n {
+			x.kept = append(x.kept, dst[i])
+			x.keptOff = append(x.keptOff, off+uint64(i))
+		}
+	}
+	at, ok := x.l.TimeOf(off)
+	require.Equal(t, off >= m.first && off < m.next, ok)
+	if ok {
+		require.Equal(t, m.at(off).time, at)
+	}
+}
+
+// drawOffset draws an offset around those that there are.
+func drawOffset(t *rapid.T, m *model) uint64 {
+	off := m.base + uint64(rapid.IntRange(0, len(m.recs)+2).Draw(t, "offset"))
+	if m.base > 0 && rapid.IntRange(0, 9).Draw(t, "before the base") == 0 {
+		off = m.base - 1
+	}
+	return off
+}
+
+func (x *machine) refill(t *rapid.T) {
+	r, m := rapid.SampledFrom(x.readers).Draw(t, "reader"), &x.m
+	r.held, r.want = nil, nil
+	s := r.r.Refill()
+	switch {
+	case r.pos < m.first:
+		require.Equal(t, segment.Below, s)
+	case r.pos > m.next:
+		require.Equal(t, segment.Beyond, s)
+	case r.pos == m.next && m.sealed:
+		require.Equal(t, segment.Sealed, s)
+	case r.pos == m.next:
+		require.Equal(t, segment.CaughtUp, s)
+	default:
+		require.Equal(t, segment.Ready, s)
+		require.Positive(t, r.r.Window())
+		require.LessOrEqual(t, r.pos+uint64(r.r.Window()), m.next)
+		return
+	}
+	require.Zero(t, r.r.Window())
+}
+
+func (x *machine) next(t *rapid.T) {
+	r := rapid.SampledFrom(x.readers).Draw(t, "reader")
+	for range rapid.IntRange(1, 10).Draw(t, "n") {
+		window := r.r.Window()
+		var rec segment.Record
+		if !r.r.Next(&rec) {
+			require.Zero(t, window)
+			return
+		}
+		require.Equal(t, window-1, r.r.Window())
+		requireRecord(t, &x.m.at(r.pos).rec, &rec)
+		r.held, r.want = append(r.held, rec), append(r.want, r.pos)
+		r.pos++
+	}
+}
+
+func TestLog_Model(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		x := newMachine(t)
+		l, m := x.l, &x.m
+		t.Repeat(map[string]func(*rapid.T){
+			"":        x.check,
+			"append":  x.append,
+			"append2": x.append,
+			"publish": x.publish,
+			"unstage": func(t *rapid.T) { l.Unstage(); x.unstaged() },
+			"roll":    func(t *rapid.T) { l.Roll() },
+			"drop": func(t *rapid.T) {
+				info, ok := l.Oldest()
+				bases := l.Bases()
+				mayGo := ok && !(info.Active && l.Unpublished() > 0)
+				if mayGo && len(bases) > 1 {
+					mayGo = bases[1] <= m.next
+				} else if mayGo && !info.Active {
+					mayGo = l.Unpublished() == 0
+				}
+				dropped := l.DropOldest()
+				require.Equal(t, mayGo, dropped)
+				if dropped {
+					m.first = info.End
+				}
+			},
+			"truncate": func(t *rapid.T) {
+				off := drawOffset(t, m)
+				l.TruncateBefore(off)
+				m.first = max(m.first, min(off, m.next))
+			},
+			"seal": func(t *rapid.T) {
+				if rapid.IntRange(0, 9).Draw(t, "really") == 0 {
+					require.Equal(t, m.next, l.Seal())
+					m.sealed = true
+				}
+			},
+			"readAt": x.readAt,
+			"offsetAt": func(t *rapid.T) {
+				at := rapid.SampledFrom([]int64{math.MinInt64, -6, -5, 0, 1, 2, 8, x.now, x.now + 1, 1 << 57, math.MaxInt64}).Draw(t, "time")
+				require.Equal(t, m.offsetAt(at), l.OffsetAt(at))
+			},
+			"refill": x.refill,
+			"next":   x.next,
+			"next2":  x.next,
+			"seek": func(t *rapid.T) {
+				r := rapid.SampledFrom(x.readers).Draw(t, "reader")
+				r.held, r.want = nil, nil
+				r.pos = drawOffset(t, m)
+				r.r.Seek(r.pos)
+			},
+			"close": func(t *rapid.T) {
+				r := rapid.SampledFrom(x.readers).Draw(t, "reader")
+				r.held, r.want = nil, nil
+				r.r.Close()
+			},
+		})
+		drain(l)
+		require.Zero(t, x.cfg.Pool.Used())
+		_, size, segments := l.Retained()
+		require.Zero(t, size)
+		require.Zero(t, segments)
+	})
+}

@@ -1,0 +1,216 @@
+package segment
+
+import (
+	"encoding/binary"
+	"unsafe"
+
+	"github.com/leatlog/leat/internal/atomicx"
+)
+
+// State is what Refill found.
+type State uint8
+
+const (
+	// Ready says that there is at least one record in the window.
+	Ready State = iota
+	// CaughtUp says that the position is the committed length: there is nothing more yet.
+	CaughtUp
+	// Sealed says that the position is the committed length and the log is sealed: there will never be more.
+	Sealed
+	// Below says that the position has been dropped: it lies below First. The reader stays there until Seek.
+	Below
+	// Beyond says that the position lies above the committed length.
+	Beyond
+)
+
+// String returns the name of s.
+func (s State) String() string {
+	switch s {
+	case Ready:
+		return "Ready"
+	case CaughtUp:
+		return "CaughtUp"
+	case Sealed:
+		return "Sealed"
+	case Below:
+		return "Below"
+	case Beyond:
+		return "Beyond"
+	}
+	return "State(?)"
+}
+
+// Reader is a position in a log, for one goroutine at a time. Refill looks at what has been published and gives a window of
+// records, all in one segment; Next walks through it and touches nothing that is shared:
+//
+//	for r.Refill() == segment.Ready {
+//		for r.Next(&rec) {
+//			...
+//		}
+//	}
+//
+// While it has a window the Reader pins the segment, so that its block is not reused. What Next returns is valid until the next call of
+// Refill, Seek or Close.
+type Reader struct {
+	log *Log
+
+	pos   uint64 // offset of the next record
+	limit uint64 // end of the window
+
+	// The segment that pos stands in, pinned, and where in it; seg is nil if there is none.
+	seg      *segment
+	index    []entry
+	data     []byte
+	at       int // of the next record's entry in index
+	start    int // of its bytes in data
+	baseTime int64
+
+	partition int32 // immutable after Init
+}
+
+// NewReader returns a Reader that stands at First. It lies on cache lines of its own.
+func (l *Log) NewReader() *Reader {
+	var r struct {
+		_ atomicx.Pad
+		Reader
+		_ atomicx.Pad
+	}
+	p := &r
+	p.Init(l)
+	return &p.Reader
+}
+
+// Init makes r a reader of l that stands at First. It is for readers that are part of something else; r must be new or closed.
+func (r *Reader) Init(l *Log) {
+	*r = Reader{log: l, pos: l.First(), limit: l.First(), partition: l.partition}
+}
+
+// Position returns the offset of the record that Next returns next.
+func (r *Reader) Position() uint64 { return r.pos }
+
+// Window returns how many records Next will return before the next Refill.
+func (r *Reader) Window() int { return int(r.limit - r.pos) }
+
+// Seek moves the position to off and drops the window. Whether there is anything at off is for Refill to say.
+func (r *Reader) Seek(off uint64) {
+	if off != r.pos {
+		r.Close()
+		r.pos = off
+	}
+	r.limit = r.pos
+}
+
+// Close drops the window and the pin; the position stays. It is also for a reader that will not be used for long: the next
+// Refill takes a pin again.
+func (r *Reader) Close() {
+	r.limit = r.pos
+	if r.seg != nil {
+		r.seg.unpin()
+		r.leave()
+	}
+}
+
+func (r *Reader) leave() { r.seg, r.index, r.data = nil, nil, nil }
+
+// Refill drops the window and makes a new one of what is published at and after the position, up to the end of a segment.
+func (r *Reader) Refill() State {
+	l := r.log
+	for {
+		c := l.committed.Load() // before all else; pairs with the CAS in Publish and Seal
+		next := c >> 1
+		if r.pos < l.first.Load() {
+			r.Close()
+			return Below
+		}
+		if r.pos >= next {
+			return r.tail(next, c&sealedBit != 0)
+		}
+		if s := r.seg; s != nil {
+			if end := s.end.Load(); r.pos < end { // after c: see Roll
+				r.limit = min(next, end)
+				return Ready
+			}
+			r.Close()
+		}
+		// A segment that is not there any more, or dead, was dropped since we looked at first: then the next turn finds first
+		// above the position.
+		if s := l.dir.Load().find(r.pos); s != nil && s.pin() {
+			r.enter(s)
+		}
+	}
+}
+
+// tail is Refill at or beyond the committed length.
+func (r *Reader) tail(next uint64, sealed bool) State {
+	r.limit = r.pos
+	if r.pos > next {
+		r.Close()
+		return Beyond
+	}
+	if r.seg != nil && r.seg.end.Load() == r.pos {
+		r.Close() // nothing more comes here
+	}
+	// The bit and the length are one word, so next is final if the log is sealed.
+	if sealed {
+		return Sealed
+	}
+	return CaughtUp
+}
+
+// enter makes s, which is pinned or kept and has the position, the segment to read.
+func (r *Reader) enter(s *segment) {
+	i := int(r.pos - s.base)
+	r.seg, r.index, r.data, r.baseTime = s, s.block.index, s.block.data, s.baseTime
+	r.at = len(r.index) - 1 - i
+	r.start = s.block.start(i)
+}
+
+// Next sets rec to the next record of the window, or returns false at the window's end.
+func (r *Reader) Next(rec *Record) bool {
+	off := r.pos
+	if off == r.limit {
+		return false
+	}
+	e := &r.index[r.at]
+	atomicx.Reads(unsafe.Pointer(e))
+	span, stamp := e.span, e.stamp
+	end := int(span >> 32)
+	b := r.data[r.start:end:end]
+	if atomicx.Exploring && len(b) > 0 {
+		atomicx.Reads(unsafe.Pointer(&b[0]))
+	}
+	r.start = end
+	r.at--
+	r.pos = off + 1
+
+	var headers []byte
+	timestamp := r.baseTime + int64(stamp>>flagBits)
+	if stamp&(flagHasHeaders|flagHasTimestamp) != 0 {
+		if stamp&flagHasTimestamp != 0 {
+			timestamp = int64(binary.LittleEndian.Uint64(b))
+			b = b[timestampBytes:]
+		}
+		if stamp&flagHasHeaders != 0 {
+			h := int(binary.LittleEndian.Uint32(b)) + headersLenBytes
+			headers = b[headersLenBytes:h:h]
+			b = b[h:]
+		}
+	}
+	k := int(uint32(span))
+	key, value := b[:k:k], b[k:]
+	if stamp&flagNilKey != 0 {
+		key = nil
+	}
+	if stamp&flagNilValue != 0 {
+		value = nil
+	}
+	rec.Key = key
+	rec.Value = value
+	if headers != nil || rec.Headers.raw != nil {
+		rec.Headers.raw = headers
+	}
+	rec.Timestamp = timestamp
+	rec.Offset = int64(off)
+	rec.Partition = r.partition
+	return true
+}

@@ -1,0 +1,167 @@
+package segment
+
+import (
+	"encoding/binary"
+	"math"
+	"unsafe"
+
+	"github.com/leatlog/leat/internal/atomicx"
+)
+
+// entry is a record's place in the index of its block. Entry i is the one at index n-1-i of n.
+//
+// The record's bytes begin where the record before ends, and are
+//
+//	[timestamp 8] [length of headers 4] [headers] [key] [value]
+//
+// with the first only if flagHasTimestamp and the next two only if flagHasHeaders; integers are little endian.
+type entry struct {
+	span  uint64 // end of the record's bytes in the block << 32 | length of the key
+	stamp uint64 // append time, in ns after the segment's base time << flagBits | flags
+}
+
+const (
+	flagNilKey = 1 << iota
+	flagNilValue
+	flagHasHeaders
+	flagHasTimestamp
+
+	flagBits = 8
+
+	entryBytes = 16 // size of an entry
+
+	timestampBytes  = 8
+	headersLenBytes = 4
+
+	// maxSince is the longest time after its segment's base time that an entry can hold: 2.28 years.
+	maxSince = 1<<(64-flagBits) - 1
+)
+
+const (
+	// open is the end of a segment that still grows.
+	open = math.MaxUint64
+
+	pinsDead = 1 << 31 // no pin succeeds any more; the block is gone
+	pinsKept = 1 << 30 // a view without a pin is out: the block must never be reused
+)
+
+// segment is the records of the offsets [base, end) in one block: record bytes grow from the bottom up, index entries from the
+// top down, and the block is full when they would meet. The log's appender fills it; how its contents are published is told at
+// Log. What is told here is when its block may be reused.
+//
+// # Roles
+//
+//   - appender: the log's appender. It ends the segment (end) and kills it.
+//   - reader: any goroutine that found the segment in the log's directory, maybe in one that has been replaced since.
+//
+// # Shared state
+//
+//	end   stored by the appender, loaded by readers: open, then where the segment ends
+//	pins  count of pins (Add by readers), pinsKept (CAS by readers), pinsDead (CAS by the appender from 0)
+//	block immutable until the segment is dead; a reader touches it only between pin and unpin, or after keep
+//
+// # Proof
+//
+// Recycle. A block goes back to the pool only after kill has moved pins from 0 to pinsDead. pin raises the count and then looks
+// at what it had been; keep sets its bit by a CAS from a value that is not dead. All of these are read-modify-write operations on one word, so they
+// happen in one order. If a pin comes before the kill, the count is not 0 when kill looks (or the reader has unpinned since), so
+// kill fails as long as the pin lasts. If it comes after, the reader sees pinsDead, takes its pin back and never touches the
+// block. The same holds for keep, except that its bit is never cleared: kill fails for ever. So nobody reads a block after it
+// has gone back, and what the reader read before unpin happens before kill, and so before the next owner's writes.
+//
+// Dead is for good. Nothing clears pinsDead: the segment itself is never reused, only its block. A pin that comes and goes on a
+// dead segment changes the count and nothing else, since kill is called once.
+//
+// A segment that kill could not take is left to the collector, with its block: whoever holds a pin or a view keeps the memory alive
+// through it, and nobody writes to it again.
+//
+// Progress. pin, unpin, and kill are wait-free. keep is lock-free: its CAS fails only because another reader or the kill moved
+// the word.
+//
+// Not promised. That a pinned segment is still part of the log: it may be dropped at any time, and only its bytes stay.
+type segment struct {
+	// Immutable.
+	base     uint64
+	baseTime int64
+	class    uint8
+
+	// block is written by newSegment, and cleared by the appender once the segment is dead. See Recycle.
+	block block
+
+	// newest is at least the greatest timestamp. The appender writes it once, before it stores end for the first time, and
+	// readers read it only after they have loaded an end that is not open.
+	newest int64
+
+	// bytes is the appender's own: record bytes and entries, set when the segment ends.
+	bytes int64
+
+	// end is open while the segment grows. The appender stores where it ends before it publishes any offset from there on,
+	// and readers load it after the committed word. It publishes newest.
+	end atomicx.Uint64
+
+	// explicit is set by the appender before it publishes the segment's first record with a timestamp of its own, and loaded
+	// by searches after the committed word.
+	explicit atomicx.Bool
+
+	// pins is moved by readers (count, pinsKept) and by the appender (from 0 to pinsDead). See Recycle.
+	pins atomicx.Uint32
+}
+
+// pin makes sure that the block stays what it is until unpin. It fails if the segment is dead.
+func (s *segment) pin() bool {
+	if s.pins.Add(1)&pinsDead != 0 {
+		s.unpin()
+		return false
+	}
+	return true
+}
+
+// unpin takes one pin back.
+func (s *segment) unpin() { s.pins.Add(^uint32(0)) }
+
+// keep makes sure that the block stays what it is for ever. It fails if the segment is dead.
+func (s *segment) keep() bool {
+	for {
+		old := s.pins.Load()
+		if old&pinsDead != 0 {
+			return false
+		}
+		if old&pinsKept != 0 || s.pins.CompareAndSwap(old, old|pinsKept) {
+			return true
+		}
+	}
+}
+
+// kill ends all use of the block and reports whether there was none. Only the appender calls it, once.
+func (s *segment) kill() bool { return s.pins.CompareAndSwap(0, pinsDead) }
+
+// entry returns entry i.
+func (b *block) entry(i int) *entry {
+	e := &b.index[len(b.index)-1-i]
+	atomicx.Reads(unsafe.Pointer(e))
+	return e
+}
+
+// start returns where the bytes of record i begin.
+func (b *block) start(i int) int {
+	if i == 0 {
+		return 0
+	}
+	return int(b.entry(i-1).span >> 32)
+}
+
+// appendTime returns the append time of record i.
+func (s *segment) appendTime(i int) int64 {
+	return s.baseTime + int64(s.block.entry(i).stamp>>flagBits)
+}
+
+// timestamp returns the timestamp of record i: its own, or else its append time.
+func (s *segment) timestamp(i int) int64 {
+	stamp := s.block.entry(i).stamp
+	if stamp&flagHasTimestamp == 0 {
+		return s.baseTime + int64(stamp>>flagBits)
+	}
+	b := s.block.data[s.block.start(i):]
+	atomicx.Reads(unsafe.Pointer(&b[0]))
+	return int64(binary.LittleEndian.Uint64(b))
+}

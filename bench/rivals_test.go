@@ -7,14 +7,6 @@ import (
 	"github.com/leatlog/leat/bench/baseline"
 )
 
-// impls returns everything that is measured.
-func impls() []impl {
-	return []impl{
-		{name: "chan", open: openChan},
-		{name: "mutexlog", open: openMutexLog},
-	}
-}
-
 // chanLine is a buffered channel of 64-byte structs for each consumer.
 type chanLine struct {
 	fan *baseline.Fan[baseline.Slot]

@@ -15,16 +15,16 @@ import (
 
 // Config configures an Engine. The zero value works.
 type Config struct {
-	// Workers is how many goroutines run handlers and callbacks. 0 means GOMAXPROCS, but at least 4, since a handler may
-	// block. A handler that does not return keeps its worker.
+	// Workers is how many goroutines run handlers. 0 means GOMAXPROCS, but at least 4, since a handler may block. A handler
+	// that does not return keeps its worker. Callbacks of PublishAsync have two goroutines of their own.
 	Workers int
 
-	// MaxMemory bounds the bytes of all logs together, memory kept for reuse included. 0 means no bound beyond those of the
-	// topics. What happens at the bound is each topic's OnFull. A segment that is dropped while a reader still stands in
+	// MaxMemory bounds the bytes of all logs together, memory kept for reuse included; it is at least 4 KiB, the smallest
+	// segment, and each partition that holds records needs that much. 0 means no bound beyond those of the topics. What happens at the bound is each topic's OnFull. A segment that is dropped while a reader still stands in
 	// it is left to the collector and counts no longer.
 	MaxMemory int64
 
-	// CloseTimeout is how long Close waits for handlers. 0 means 10 s, a negative one for ever.
+	// CloseTimeout is how long Close waits for handlers and callbacks. 0 means 10 s, a negative one for ever.
 	CloseTimeout time.Duration
 
 	// Hooks are told of what happens.
@@ -134,6 +134,8 @@ type TopicConfig struct {
 	// Partitioner chooses the partition of a record. Nil means ByKey.
 	Partitioner Partitioner
 
+	first uint64 // offset of the first record; for tests
+
 	_ struct{}
 }
 
@@ -144,6 +146,7 @@ const (
 	maxRecordBytes     = 1<<30 - 64
 	maxPartitions      = 1 << 16
 	maxSlots           = 1 << 20
+	leastMemory        = 4 << 10                 // the smallest segment
 	perRecord          = segment.EntryBytes + 12 // index entry, timestamp, headers' length
 )
 
@@ -185,7 +188,7 @@ func (c TopicConfig) withDefaults(memory int64) (TopicConfig, error) {
 		room = min(room, r.MaxBytes-perRecord)
 	}
 	if memory > 0 {
-		room = min(room, 1<<(bits.Len64(uint64(memory))-1)-perRecord) // blocks of memory come in powers of two
+		room = min(room, 1<<(bits.Len64(uint64(max(memory, leastMemory)))-1)-perRecord) // blocks come in powers of two
 	}
 	if room < 0 {
 		return c, configError("MaxBytes or MaxMemory leaves no room for an empty record, which takes %d", perRecord)
@@ -376,13 +379,15 @@ type Hooks struct {
 	// Gap is told that records were dropped before a subscription got to them.
 	Gap func(topic, subscription string, gap GapError)
 
-	// HandlerFailed is told of each failed delivery: an error, a *PanicError, or ErrGoexit.
+	// HandlerFailed is told of each failed delivery: an error, a *PanicError, or ErrGoexit. Of a batch it gets the first
+	// record. It runs before the record is delivered again, and with the handler's ctx.
 	HandlerFailed func(ctx context.Context, subscription string, m *Message, err error)
 
-	// Dropped is told that a record was given up after MaxDeliveries.
+	// Dropped is told that a record was given up after MaxDeliveries, for each record of a batch. It runs before the next
+	// record is delivered, and with the handler's ctx: it may publish the record elsewhere, also while draining.
 	Dropped func(ctx context.Context, subscription string, m *Message, err error)
 
-	// SubscriptionEnded is told why a subscription ended.
+	// SubscriptionEnded is told why a subscription ended, once, when no delivery of it begins any more.
 	SubscriptionEnded func(topic, subscription string, cause error)
 
 	// CallbackPanicked is told of a panic in a callback of PublishAsync.

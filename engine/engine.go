@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/leatlog/leat/engine/internal/dispatch"
 	"github.com/leatlog/leat/engine/internal/names"
@@ -22,21 +21,24 @@ type Engine struct {
 	cfg   Config
 	clock atomicx.Clock
 	pool  *segment.Pool
-	work  *dispatch.Pool
+	work  *dispatch.Pool  // runs handlers
+	calls *dispatch.Pool  // runs callbacks: a handler may wait for one
 	ctx   context.Context // ends at Close; the parent of every handler's
 	stop  context.CancelFunc
 
 	// rested is broadcast when a lane has caught up; Drain waits on it.
 	rested atomicx.Event
 
-	draining atomic.Bool // set by Drain, read by CreateTopic; publishes no memory
+	subs     atomic.Uint64 // how many subscriptions there have been; added to by Subscribe, publishes no memory
+	draining atomic.Bool   // set by Drain, read by CreateTopic; publishes no memory
 	closing  sync.Once
-	last     []*Topic      // the topics at the time of Close; set inside closing
+	last     []*Topic      // those that Close waits for; set inside closing
+	told     atomic.Bool   // set when all has been told that Close has to tell; read by whoever closes, publishes no memory
 	closed   chan struct{} // closed when the engine is down
 
-	mu     sync.Mutex
-	topics map[string]*Topic // under mu; nil once closing
-	subs   atomic.Uint64     // how many names were made up for subscriptions; added to by Subscribe
+	mu      sync.Mutex
+	topics  map[string]*Topic   // under mu; nil once closing
+	deleted map[*Topic]struct{} // under mu: those that still have something going on; nil once closing
 }
 
 // Open returns a new, empty engine. It must be closed.
@@ -46,24 +48,42 @@ func Open(c Config) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{
-		cfg:    c,
-		clock:  atomicx.NewClock(),
-		pool:   segment.NewPool(c.MaxMemory, keptMemory),
-		closed: make(chan struct{}),
-		topics: map[string]*Topic{},
+		cfg:     c,
+		clock:   atomicx.NewClock(),
+		pool:    segment.NewPool(c.MaxMemory, keptMemory),
+		closed:  make(chan struct{}),
+		topics:  map[string]*Topic{},
+		deleted: map[*Topic]struct{}{},
 	}
-	e.work = dispatch.NewPool(c.Workers, func(v any, stack []byte) {
-		if err, ok := v.(error); ok && errors.Is(err, dispatch.ErrGoexit) {
-			return // the handler's failure, counted and told as such
-		}
-		c.Logger.Error("leat: panic outside a handler", "panic", v, "stack", string(stack))
-	})
+	e.work = dispatch.NewPool(c.Workers, e.escaped)
+	e.calls = dispatch.NewPool(callbackWorkers, e.escaped)
 	e.ctx, e.stop = context.WithCancel(context.Background())
 	return e, nil
 }
 
+// callbackWorkers is how many goroutines run callbacks of PublishAsync.
+const callbackWorkers = 2
+
 // keptMemory is how much memory of dropped segments is kept for new ones.
 const keptMemory = 64 << 20
+
+// escaped is told of a panic or Goexit that ended a run on a worker.
+func (e *Engine) escaped(v any, stack []byte) {
+	if err, ok := v.(error); ok && errors.Is(err, dispatch.ErrGoexit) {
+		return // of a handler: its failure, counted and told as such
+	}
+	e.cfg.Logger.Error("leat: panic outside a handler", "panic", v, "stack", string(stack))
+}
+
+// onWorker reports whether a handler, callback or hook is calling, so that waiting for such would be waiting for oneself.
+func (e *Engine) onWorker() bool { return e.work.OnWorker() || e.calls.OnWorker() }
+
+// spawn runs f on a goroutine that Close waits for, and that counts as a worker. If the engine is down f does not run.
+func (e *Engine) spawn(f func()) {
+	var t *dispatch.Task
+	t = e.work.NewTask(func() dispatch.Again { t.Stop(); f(); return false }, dispatch.Options{Dedicated: true})
+	t.Wake()
+}
 
 // CreateTopic creates a topic. The name must be new: 1 to 249 of a-z, A-Z, 0-9, dot, dash and underscore.
 func (e *Engine) CreateTopic(name string, c TopicConfig) (*Topic, error) {
@@ -74,6 +94,16 @@ func (e *Engine) CreateTopic(name string, c TopicConfig) (*Topic, error) {
 	if err != nil {
 		return nil, err
 	}
+	t, err := e.addTopic(name, c)
+	if err != nil {
+		return nil, err
+	}
+	e.cfg.Logger.Info("leat: topic created", "topic", name, "id", t.id, "partitions", c.Partitions)
+	return t, nil
+}
+
+// addTopic makes a topic if it may be.
+func (e *Engine) addTopic(name string, c TopicConfig) (*Topic, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch {
@@ -86,7 +116,6 @@ func (e *Engine) CreateTopic(name string, c TopicConfig) (*Topic, error) {
 	}
 	t := newTopic(e, name, c)
 	e.topics[name] = t
-	e.cfg.Logger.Info("leat: topic created", "topic", name, "id", t.id, "partitions", c.Partitions)
 	return t, nil
 }
 
@@ -125,8 +154,8 @@ func (e *Engine) all() []*Topic {
 }
 
 // DeleteTopic deletes a topic and all its records: every publish, reader and subscription of it ends with
-// ErrTopicDeleted, also those that wait. A handler that is running is not waited for. The name is free at once; a topic
-// that is created under it is another one, with another ID.
+// ErrTopicDeleted, also those that wait. Handlers and callbacks that are running are not waited for. The name is free at
+// once; a topic that is created under it is another one, with another ID.
 func (e *Engine) DeleteTopic(name string) error {
 	e.mu.Lock()
 	if e.topics == nil {
@@ -134,178 +163,26 @@ func (e *Engine) DeleteTopic(name string) error {
 		return ErrClosed
 	}
 	t := e.topics[name]
-	delete(e.topics, name)
+	if t != nil {
+		delete(e.topics, name)
+		e.deleted[t] = struct{}{} // Close waits for it
+	}
 	e.mu.Unlock()
 	if t == nil {
 		return fmt.Errorf("%w: %q", ErrUnknownTopic, name)
 	}
-	t.end(ErrTopicDeleted)
-	t.wait()
-	t.free()
+	subs := t.halt(ErrTopicDeleted)
+	<-t.down
 	e.cfg.Logger.Info("leat: topic deleted", "topic", name, "id", t.id)
+	for _, s := range subs {
+		s.tell()
+	}
 	return nil
 }
 
-// Drain lets what is under way come to its end: from now on only handlers may publish and no topic can be created; it
-// returns when every accepted record is in its log, every callback has run, and every subscription that is not paused has
-// processed all there is. Then Close. A subscription that is stuck, or fails for ever, makes it last until ctx ends; the
-// error then says which.
-func (e *Engine) Drain(ctx context.Context) error {
-	if e.work.OnWorker() {
-		return ErrSelfBlock // a handler would wait for itself
-	}
+// forget is told that a topic has nothing going on any more.
+func (e *Engine) forget(t *Topic) {
 	e.mu.Lock()
-	if e.topics == nil {
-		e.mu.Unlock()
-		return ErrClosed
-	}
-	e.draining.Store(true)
-	e.mu.Unlock()
-	topics := e.all()
-	for _, t := range topics {
-		for _, p := range t.parts {
-			p.p.Drain()
-		}
-	}
-	w := atomicx.NewWaiter()
-	for {
-		before := int64(-1)
-		if e.drained(topics) { // then flush, and see whether that or a handler has published more
-			before = total(topics)
-		}
-		for _, t := range topics {
-			if err := t.Flush(ctx); err != nil && !errors.Is(err, ErrTopicDeleted) {
-				return e.undrained(topics, err)
-			}
-		}
-		e.rested.Prepare(w)
-		if e.drained(topics) {
-			e.rested.Cancel(w)
-			if total(topics) == before {
-				return nil
-			}
-			continue
-		}
-		if !e.rested.Wait(w, ctx.Done()) {
-			return e.undrained(topics, ctx.Err())
-		}
-	}
-}
-
-// drained reports whether no subscription has anything to do.
-func (e *Engine) drained(topics []*Topic) bool {
-	for _, t := range topics {
-		for _, s := range t.subscriptions() {
-			for _, l := range s.lanes {
-				if !l.Drained() {
-					return false
-				}
-			}
-		}
-	}
-	return true
-}
-
-// total returns how many records were ever published.
-func total(topics []*Topic) (n int64) {
-	for _, t := range topics {
-		for _, p := range t.parts {
-			n += p.Next()
-		}
-	}
-	return n
-}
-
-// undrained says what Drain was waiting for.
-func (e *Engine) undrained(topics []*Topic, err error) error {
-	var left []string
-	for _, t := range topics {
-		for _, s := range t.subscriptions() {
-			for _, l := range s.lanes {
-				if !l.Drained() {
-					left = append(left, fmt.Sprintf("%s/%s/%d", t.name, s.id, l.Partition()))
-				}
-			}
-		}
-	}
-	return fmt.Errorf("leat: not drained, subscriptions behind: %v: %w", left, err)
-}
-
-// Close ends everything at once: publishes, readers and subscriptions end with ErrClosed, also those that wait. Records that
-// were accepted and are not yet in their log get in if there is room; what subscriptions have not processed by then is not
-// delivered any more (Drain first for that). It returns when all the engine's goroutines have ended, or after
-// Config.CloseTimeout with a *HungError if handlers have not returned. Called from a handler or callback it does not wait.
-// Closing again does nothing but wait.
-func (e *Engine) Close() error {
-	ctx := context.Background()
-	if e.cfg.CloseTimeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, e.cfg.CloseTimeout)
-		defer cancel()
-	}
-	return e.CloseContext(ctx)
-}
-
-// CloseContext is Close that waits for handlers until ctx ends.
-func (e *Engine) CloseContext(ctx context.Context) error {
-	e.closing.Do(e.shutdown)
-	if e.work.OnWorker() {
-		return nil
-	}
-	select {
-	case <-e.closed:
-		return nil
-	default:
-	}
-	select {
-	case <-e.closed:
-		return nil
-	case <-ctx.Done():
-		return &HungError{Handlers: e.hung()}
-	}
-}
-
-// shutdown ends everything, and leaves the waiting to a goroutine: the caller may be a handler.
-func (e *Engine) shutdown() {
-	topics := e.all()
-	e.mu.Lock()
-	e.topics = nil
-	e.mu.Unlock()
-	e.stop()
-	for _, t := range topics {
-		t.end(ErrClosed)
-	}
-	e.last = topics
-	go func() {
-		for _, t := range topics {
-			t.wait()
-			for _, p := range t.parts {
-				p.p.FlushCallbacks()
-			}
-			for _, s := range t.subscriptions() {
-				<-s.done
-			}
-		}
-		e.work.Close()
-		e.work.Wait(nil)
-		for _, t := range topics {
-			t.free()
-		}
-		close(e.closed)
-	}()
-}
-
-// hung names the handlers that have not returned.
-func (e *Engine) hung() []string {
-	var all []string
-	for _, t := range e.last {
-		for _, s := range t.subscriptions() {
-			for _, l := range s.lanes {
-				if since, running := l.InHandler(); running {
-					all = append(all, fmt.Sprintf("%s/%s/%d for %v", t.name, s.id, l.Partition(), time.Since(since).Round(time.Millisecond)))
-				}
-			}
-		}
-	}
-	return all
+	defer e.mu.Unlock()
+	delete(e.deleted, t)
 }

@@ -50,7 +50,8 @@ var (
 	ErrFull = partition.ErrFull
 
 	// ErrSelfBlock is returned by a publish from inside a handler that would wait for room that only this handler's own
-	// return can make, if it was given the handler's context; and by Flush from inside a callback.
+	// return can make, if it was given the handler's context; by Flush from inside a callback; and by Drain from inside a
+	// handler, callback or hook.
 	ErrSelfBlock = partition.ErrSelfBlock
 
 	// ErrExclusive is returned by a publish, and by a second Appender, while the partition has an Appender.
@@ -140,16 +141,22 @@ func (e *BatchError) Unwrap() []error {
 	return errs
 }
 
-// HungError is returned by Close when handlers have not returned in time. The engine is closed but for them; their workers
-// go when they return.
+// HungError is returned by Close when handlers, callbacks or hooks have not returned in time. The engine is closed but for
+// them; their goroutines end when they return.
 type HungError struct {
-	// Handlers names what still runs, as topic/subscription/partition.
+	// Handlers names what still runs: topic/subscription/partition and for how long, or topic/callback/partition.
 	Handlers []string
+
+	// Cause is why Close does not wait any longer: context.DeadlineExceeded after CloseTimeout.
+	Cause error
 }
 
 func (e *HungError) Error() string {
-	return fmt.Sprintf("leat: closed, but handlers have not returned: %v", e.Handlers)
+	return fmt.Sprintf("leat: closed, but handlers have not returned: %v: %v", e.Handlers, e.Cause)
 }
+
+// Unwrap returns the cause.
+func (e *HungError) Unwrap() error { return e.Cause }
 
 func configError(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrConfig, fmt.Sprintf(format, args...))

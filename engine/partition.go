@@ -40,16 +40,7 @@ func (p *Partition) TryPublish(r Record) error { return p.p.TryPublish(&r) }
 
 // PublishAsync is Topic.PublishAsync to this partition.
 func (p *Partition) PublishAsync(ctx context.Context, r Record, done func(Published, error)) error {
-	if done == nil {
-		return p.p.PublishAsync(ctx, &r, nil)
-	}
-	return p.p.PublishAsync(ctx, &r, func(off int64, err error) {
-		if err != nil {
-			done(Published{}, err)
-			return
-		}
-		done(Published{Partition: p.Index(), Offset: off}, nil)
-	})
+	return p.p.PublishAsync(ctx, &r, done)
 }
 
 // PublishBatch appends the records one behind the other, visible all at once, and sets Partition and Offset of each. It is
@@ -73,18 +64,18 @@ func (p *Partition) TruncateBefore(ctx context.Context, off Offset) error {
 // Next. An offset below First or beyond Next is an *OffsetError. The records stay valid for as long as they are held; they
 // keep their segment's memory, which is then not reused.
 func (p *Partition) ReadAt(off Offset, dst []Record) (int, error) {
-	if p.p.Ended() {
-		return 0, p.p.Cause()
+	for {
+		if p.p.Ended() {
+			return 0, p.p.Cause()
+		}
+		if first, next := p.p.Snapshot(); off < first || off > next {
+			return 0, &OffsetError{Asked: off, First: first, Next: next}
+		}
+		if n, err := p.p.Log().ReadAt(uint64(off), dst); err == nil {
+			return n, nil
+		}
+		// It was dropped since we looked; look again.
 	}
-	if off < 0 {
-		first, next := p.p.Snapshot()
-		return 0, &OffsetError{Asked: off, First: first, Next: next}
-	}
-	n, err := p.p.Log().ReadAt(uint64(off), dst)
-	if err != nil {
-		return 0, p.p.OffsetError(uint64(off))
-	}
-	return n, nil
 }
 
 // Records iterates over the records from offset from on that are there at the time of the call. It never waits. If from

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/leatlog/leat/engine/internal/delivery"
+	"github.com/leatlog/leat/engine/internal/partition"
 	"github.com/leatlog/leat/segment"
 )
 
@@ -26,11 +27,8 @@ type (
 // MakeHeaders returns the list of the given headers.
 func MakeHeaders(hs ...Header) Headers { return segment.MakeHeaders(hs...) }
 
-// Published says where a record was put.
-type Published struct {
-	Partition int
-	Offset    Offset
-}
+// Published says where a record was put: its Partition and its Offset there.
+type Published = partition.Published
 
 // Message is a record on its way to a handler, with its topic and the number of the attempt. It is valid until the handler
 // returns; Record.Clone makes a copy that stays.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"math"
 	"time"
 
 	"github.com/leatlog/leat/engine/internal/partition"
@@ -34,7 +35,16 @@ func At(off Offset) Start { return Start{kind: startAt, n: off} }
 
 // Since begins at the first record whose timestamp is t or later: of those that are there the one with the smallest offset,
 // and otherwise the next one.
-func Since(t time.Time) Start { return Start{kind: startSince, n: t.UnixNano()} }
+func Since(t time.Time) Start {
+	n := t.UnixNano()
+	switch { // a time that does not fit lies before or after all timestamps
+	case t.Before(time.Unix(0, math.MinInt64)):
+		n = math.MinInt64
+	case t.After(time.Unix(0, math.MaxInt64)):
+		n = math.MaxInt64
+	}
+	return Start{kind: startSince, n: n}
+}
 
 // Last begins n records before the end, or at the oldest if there are fewer. Last(0) is Latest.
 func Last(n int64) Start { return Start{kind: startLast, n: n} }

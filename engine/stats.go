@@ -8,15 +8,15 @@ import (
 	"github.com/leatlog/leat/engine/internal/delivery"
 )
 
-// Stats is a snapshot of an engine. It is a copy: nobody changes it, and changing it changes nothing. Counters of running
-// handlers are as of the end of their last quantum (at most about a millisecond ago, unless a single call takes longer);
-// positions and offsets are exact.
+// Stats is a snapshot of an engine. It is a copy: nobody changes it, and changing it changes nothing. Counters of a lane are
+// as of the end of its last turn (a millisecond or 16 calls of the handler ago, whichever is longer); positions and offsets
+// are exact.
 type Stats struct {
 	MemoryUsed int64 // bytes of segments
 	MemoryKept int64 // bytes kept for new segments
 	Workers    int
-	Running    int // workers that run something
-	Queued     int // lanes and callbacks that wait for a worker
+	Running    int // workers that run a lane
+	Queued     int // lanes that wait for a worker
 	Topics     []TopicStats
 }
 
@@ -44,7 +44,7 @@ type PartitionStats struct {
 	Exclusive   bool   // an Appender is open
 }
 
-// SubscriptionStats is a snapshot of a subscription.
+// SubscriptionStats is a snapshot of a subscription; also of one that has ended, until its last handler has returned.
 type SubscriptionStats struct {
 	ID    string
 	Lanes []LaneStats // by partition
@@ -52,7 +52,8 @@ type SubscriptionStats struct {
 
 // LaneStats is what a subscription has done in one partition: Position is the next record to process, Lag how many records
 // wait, LagTime how old the first of them is, and Running says that a handler is being called, with RunningFor for how long
-// the present run of deliveries has gone on.
+// the present turn of deliveries has gone on. Position is never beyond the partition's Next; it is below First if records
+// were dropped and the subscription has not got to that gap yet, and these do not count in Lag.
 type LaneStats = delivery.Stats
 
 // Stats returns a snapshot. It is cheap enough to be called every second.
@@ -82,12 +83,11 @@ func (e *Engine) Describe(topic string) (TopicStats, error) {
 // Stats returns a snapshot of the topic.
 func (t *Topic) Stats() TopicStats {
 	s := TopicStats{Name: t.name, ID: t.id}
+	for _, sub := range t.subscriptions() { // first, so that no position is beyond an end
+		s.Subscriptions = append(s.Subscriptions, sub.Stats())
+	}
 	for _, p := range t.parts {
 		s.Partitions = append(s.Partitions, p.Stats())
-	}
-	now := t.e.clock.Now()
-	for _, sub := range t.subscriptions() {
-		s.Subscriptions = append(s.Subscriptions, sub.stats(now))
 	}
 	slices.SortFunc(s.Subscriptions, func(a, b SubscriptionStats) int { return strings.Compare(a.ID, b.ID) })
 	return s
@@ -97,10 +97,9 @@ func (t *Topic) Stats() TopicStats {
 func (p *Partition) Stats() PartitionStats { return PartitionStats(p.p.Stats()) }
 
 // Stats returns a snapshot of the subscription.
-func (s *Subscription) Stats() SubscriptionStats { return s.stats(s.t.e.clock.Now()) }
-
-func (s *Subscription) stats(now int64) SubscriptionStats {
+func (s *Subscription) Stats() SubscriptionStats {
 	r := SubscriptionStats{ID: s.id}
+	now := s.t.e.clock.Now()
 	for _, l := range s.lanes {
 		r.Lanes = append(r.Lanes, l.Stats(now))
 	}

@@ -19,6 +19,7 @@ type Subscription struct {
 	t     *Topic
 	id    string
 	named bool
+	seq   uint64 // tells it from others that have had its id
 	cfg   SubscribeConfig
 	lanes []*delivery.Lane
 	ctx   context.Context // the parent of what the handler gets
@@ -42,14 +43,13 @@ func (t *Topic) Subscribe(h Handler, c SubscribeConfig) (*Subscription, error) {
 	if err != nil {
 		return nil, err
 	}
-	named := c.ID != ""
-	if !named {
-		c.ID = fmt.Sprintf("sub-%d", t.e.subs.Add(1))
-	}
-	if err := names.Check(c.ID); err != nil {
+	s := &Subscription{t: t, named: c.ID != "", cfg: c, seq: t.e.subs.Add(1), done: make(chan struct{}), left: len(t.parts)}
+	if !s.named {
+		s.cfg.ID = fmt.Sprintf("#%d", s.seq) // no user can give that name
+	} else if err := names.Check(c.ID); err != nil {
 		return nil, fmt.Errorf("%w: subscription %w", ErrName, err)
 	}
-	s := &Subscription{t: t, id: c.ID, named: named, cfg: c, done: make(chan struct{}), left: len(t.parts)}
+	s.id = s.cfg.ID
 	s.ctx, s.stop = context.WithCancel(t.e.ctx)
 
 	// The lanes are made under mu, so that the topic cannot end between a look and the entry in subs.
@@ -58,8 +58,8 @@ func (t *Topic) Subscribe(h Handler, c SubscribeConfig) (*Subscription, error) {
 	switch {
 	case t.cause != nil:
 		err = t.cause
-	case t.subs[c.ID] != nil:
-		err = fmt.Errorf("%w: %s of topic %s", ErrSubscriptionExists, c.ID, t.name)
+	case t.subs[s.id] != nil:
+		err = fmt.Errorf("%w: %s of topic %s", ErrSubscriptionExists, s.id, t.name)
 	default:
 		err = s.makeLanes(h)
 	}
@@ -67,9 +67,9 @@ func (t *Topic) Subscribe(h Handler, c SubscribeConfig) (*Subscription, error) {
 		s.stop()
 		return nil, err
 	}
-	t.subs[c.ID] = s
+	t.subs[s.id] = s
 	for _, l := range s.lanes {
-		l.Wake()
+		l.Start()
 	}
 	return s, nil
 }
@@ -85,11 +85,13 @@ func (s *Subscription) makeLanes(h Handler) error {
 		MaxDeliveries: c.MaxDeliveries,
 		BatchSize:     c.BatchSize,
 		ErrorOnGap:    c.Gap == FailOnGap,
+		Clock:         &t.e.clock,
 		Rested:        &t.e.rested,
 		OnGap:         s.onGap,
 		OnFailure:     s.onFailure,
 		OnDrop:        s.onDrop,
 		OnEnd:         s.laneEnded,
+		OnEvicted:     s.evicted,
 	}
 	if b, ok := h.(BatchHandler); ok {
 		lanes.Handler = delivery.Handler{Batch: b.OnBatch}
@@ -98,7 +100,7 @@ func (s *Subscription) makeLanes(h Handler) error {
 	if !c.Dedicated && c.MaxConcurrency < len(t.parts) {
 		opt.Limiter = t.e.work.NewLimiter(c.MaxConcurrency)
 	}
-	remembered := t.positions[c.ID]
+	remembered := t.positions[s.id].at
 	for i, p := range t.parts {
 		start := c.Start.in(p.p, startLatest)
 		if c.Start == (Start{}) && i < len(remembered) {
@@ -110,6 +112,7 @@ func (s *Subscription) makeLanes(h Handler) error {
 			lanes.OnEnd = func(error) {} // the subscription never was
 			for _, l := range s.lanes {
 				l.Stop(err)
+				l.Start()
 			}
 			return err
 		}
@@ -200,7 +203,8 @@ func (s *Subscription) Lag() (n int64) {
 }
 
 // Close ends the subscription: no delivery begins after it returned. One that is going on may still end, which Done tells.
-// The positions of a named subscription are remembered. Closing again does nothing.
+// The positions of a named subscription are remembered; one that takes the ID before Done begins with the record whose
+// handler was running then. Closing again does nothing.
 func (s *Subscription) Close() { s.end(ErrSubscriptionClosed) }
 
 // Done is closed when the subscription has ended and its last handler has returned.
@@ -214,57 +218,109 @@ func (s *Subscription) Err() error {
 	return s.err
 }
 
-// end ends all lanes. The first cause counts.
+// end ends the subscription and tells about it.
 func (s *Subscription) end(cause error) {
-	s.mu.Lock()
-	if s.err != nil {
-		s.mu.Unlock()
-		return
+	if s.halt(cause) {
+		s.tell()
 	}
-	s.err = cause
+}
+
+// halt ends all lanes: when it returns no delivery begins any more, whoever was first. It reports whether this call was; the
+// first cause counts, and the first caller has to tell. No code of the user's runs in it.
+func (s *Subscription) halt(cause error) (first bool) {
+	s.mu.Lock()
+	if first = s.err == nil; first {
+		s.err = cause
+	}
 	s.mu.Unlock()
 	for _, l := range s.lanes {
 		l.Stop(cause)
 	}
-	s.stop()
-	s.t.forget(s, cause)
-	s.t.e.rested.Broadcast() // Drain waits for it no longer
-	s.t.e.cfg.Logger.Info("leat: subscription ended", "topic", s.t.name, "subscription", s.id, "cause", cause)
-	if f := s.t.e.cfg.Hooks.SubscriptionEnded; f != nil {
-		s.t.e.guard(func() { f(s.t.name, s.id, cause) })
+	if first {
+		s.stop()
+		s.t.ending(s)
+		s.t.e.rested.Broadcast() // Drain waits for it no longer
+	}
+	return first
+}
+
+// tell tells what ended the subscription.
+func (s *Subscription) tell() {
+	e, cause := s.t.e, s.Err()
+	e.guard(func() {
+		e.cfg.Logger.Info("leat: subscription ended", "topic", s.t.name, "subscription", s.id, "cause", cause)
+	})
+	if f := e.cfg.Hooks.SubscriptionEnded; f != nil {
+		e.guard(func() { f(s.t.name, s.id, cause) })
 	}
 }
 
 // laneEnded is told by each lane when it has ended.
 func (s *Subscription) laneEnded(cause error) {
-	s.end(cause) // all others go with it
+	defer s.oneLess() // also if a hook ends the goroutine
+	if s.Err() == nil {
+		s.end(cause) // all others go with it
+	}
+}
+
+// oneLess counts the lanes that have ended.
+func (s *Subscription) oneLess() {
 	s.mu.Lock()
 	s.left--
 	last := s.left == 0
 	s.mu.Unlock()
 	if last {
-		s.t.mu.Lock()
-		delete(s.t.ending, s)
-		s.t.mu.Unlock()
+		s.t.ended(s)
 		close(s.done)
 	}
 }
 
-// forget takes s off the topic's list, and remembers where it was.
-func (t *Topic) forget(s *Subscription, cause error) {
+// evicted is told that a lane has been put out. Its handler may be hung, and the caller holds a partition's role, so
+// somebody else ends the subscription.
+func (s *Subscription) evicted() {
+	s.t.e.spawn(func() {
+		if at, _ := s.t.Subscription(s.id); at == s { // not before Subscribe is through
+			s.end(ErrEvicted)
+		}
+	})
+}
+
+// remembered is where a named subscription ended.
+type remembered struct {
+	seq uint64 // of the subscription
+	at  []Offset
+}
+
+// ending takes s off the list of the living, and remembers where it is.
+func (t *Topic) ending(s *Subscription) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.subs[s.id] == s {
 		delete(t.subs, s.id)
-		t.ending[s] = struct{}{}
+		t.closed[s] = struct{}{}
 	}
 	if s.named && t.cause == nil {
-		at := make([]Offset, len(s.lanes))
-		for i, l := range s.lanes {
-			at[i] = l.Position()
-		}
-		t.positions[s.id] = at
+		t.positions[s.id] = remembered{s.seq, s.positions()}
 	}
+}
+
+// ended takes s off the topic: no handler of it runs. If it was the last of its ID it remembers where that left it.
+func (t *Topic) ended(s *Subscription) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.closed, s)
+	if t.positions[s.id].seq == s.seq && t.subs[s.id] == nil {
+		t.positions[s.id] = remembered{s.seq, s.positions()}
+	}
+}
+
+// positions returns where the lanes are.
+func (s *Subscription) positions() []Offset {
+	at := make([]Offset, len(s.lanes))
+	for i, l := range s.lanes {
+		at[i] = l.Position()
+	}
+	return at
 }
 
 // ForgetPositions forgets where the last subscription of that ID ended.
@@ -276,7 +332,7 @@ func (t *Topic) ForgetPositions(id string) error {
 		return t.cause
 	case t.subs[id] != nil:
 		return fmt.Errorf("%w: %s of topic %s", ErrSubscriptionExists, id, t.name)
-	case t.positions[id] == nil:
+	case t.positions[id].at == nil:
 		return fmt.Errorf("%w: %s of topic %s", ErrUnknownSubscription, id, t.name)
 	}
 	delete(t.positions, id)
@@ -297,10 +353,11 @@ func (t *Topic) Subscription(id string) (*Subscription, error) {
 }
 
 func (s *Subscription) onGap(partition int, from, to int64) {
-	gap := GapError{Partition: partition, From: from, To: to}
-	e := s.t.e
-	e.cfg.Logger.Warn("leat: records dropped before they were delivered", "topic", s.t.name, "subscription", s.id,
-		"partition", partition, "from", from, "to", to)
+	e, gap := s.t.e, GapError{Partition: partition, From: from, To: to}
+	e.guard(func() {
+		e.cfg.Logger.Warn("leat: records dropped before they were delivered", "topic", s.t.name, "subscription", s.id,
+			"partition", partition, "from", from, "to", to)
+	})
 	if s.cfg.OnGap != nil {
 		e.guard(func() { s.cfg.OnGap(gap) })
 	}
@@ -309,22 +366,26 @@ func (s *Subscription) onGap(partition int, from, to int64) {
 	}
 }
 
-func (s *Subscription) onFailure(m *Message, err error) {
+func (s *Subscription) onFailure(ctx context.Context, m *Message, err error) {
 	e := s.t.e
 	if p := (*PanicError)(nil); errors.As(err, &p) {
-		e.cfg.Logger.Error("leat: handler panicked", "topic", s.t.name, "subscription", s.id, "partition", m.Partition,
-			"offset", m.Offset, "panic", p.Value, "stack", string(p.Stack))
+		e.guard(func() {
+			e.cfg.Logger.Error("leat: handler panicked", "topic", s.t.name, "subscription", s.id, "partition", m.Partition,
+				"offset", m.Offset, "panic", p.Value, "stack", string(p.Stack))
+		})
 	}
 	if f := e.cfg.Hooks.HandlerFailed; f != nil {
-		e.guard(func() { f(s.ctx, s.id, m, err) })
+		e.guard(func() { f(ctx, s.id, m, err) })
 	}
 }
 
-func (s *Subscription) onDrop(m *Message, err error) {
+func (s *Subscription) onDrop(ctx context.Context, m *Message, err error) {
 	e := s.t.e
-	e.cfg.Logger.Error("leat: record given up", "topic", s.t.name, "subscription", s.id, "partition", m.Partition,
-		"offset", m.Offset, "attempts", m.Attempt, "error", err)
+	e.guard(func() {
+		e.cfg.Logger.Error("leat: record given up", "topic", s.t.name, "subscription", s.id, "partition", m.Partition,
+			"offset", m.Offset, "attempts", m.Attempt, "error", err)
+	})
 	if f := e.cfg.Hooks.Dropped; f != nil {
-		e.guard(func() { f(s.ctx, s.id, m, err) })
+		e.guard(func() { f(ctx, s.id, m, err) })
 	}
 }

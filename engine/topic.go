@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/leatlog/leat/engine/internal/partition"
@@ -26,10 +27,13 @@ type Topic struct {
 	cfg   TopicConfig
 	parts []*Partition
 
+	down chan struct{} // closed when the partitions have ended and their memory is given back
+	gone chan struct{} // closed when no handler or callback runs any more, either
+
 	mu        sync.Mutex
 	subs      map[string]*Subscription   // under mu: those that have not ended; nil once the topic has
-	ending    map[*Subscription]struct{} // under mu: those that were closed and have a handler running
-	positions map[string][]Offset        // under mu: where named subscriptions ended
+	closed    map[*Subscription]struct{} // under mu: those that have ended but for a lane, whose handler may be running
+	positions map[string]remembered      // under mu: where named subscriptions ended
 	cause     error                      // under mu: what ended the topic
 }
 
@@ -38,9 +42,11 @@ func newTopic(e *Engine, name string, c TopicConfig) *Topic {
 		e:         e,
 		name:      name,
 		cfg:       c,
+		down:      make(chan struct{}),
+		gone:      make(chan struct{}),
 		subs:      map[string]*Subscription{},
-		ending:    map[*Subscription]struct{}{},
-		positions: map[string][]Offset{},
+		closed:    map[*Subscription]struct{}{},
+		positions: map[string]remembered{},
 	}
 	rand.Read(t.id[:])
 	for i := range c.Partitions {
@@ -53,11 +59,13 @@ func newTopic(e *Engine, name string, c TopicConfig) *Topic {
 			Log: segment.Config{
 				SegmentBytes:   c.SegmentBytes,
 				SegmentRecords: c.SegmentRecords,
+				First:          c.first,
 				Partition:      int32(i),
 				Pool:           e.pool,
 			},
 			Clock:    &e.clock,
-			Workers:  e.work,
+			Workers:  e.calls,
+			OnWorker: e.onWorker,
 			Panicked: t.callbackPanicked,
 		})
 		t.parts = append(t.parts, &Partition{t: t, p: p})
@@ -130,7 +138,7 @@ func (t *Topic) Publish(ctx context.Context, r Record) (Published, error) {
 
 // TryPublish is Publish that never waits: the record is on its way to the log, behind everything that the caller has
 // published before, or the error is ErrFull. Should a record that is on its way fail after all, because the topic ends or
-// is full under Reject, Stats counts it.
+// is full under Reject, or an Appender takes the partition, Stats counts it.
 func (t *Topic) TryPublish(r Record) error {
 	p, err := t.choose(&r)
 	if err != nil {
@@ -150,12 +158,15 @@ func (t *Topic) PublishAsync(ctx context.Context, r Record, done func(Published,
 }
 
 // PublishBatch publishes the records, those of one partition as one batch, contiguous and visible at once, and sets
-// Partition and Offset of each. If some fail the error is a *BatchError that says which.
+// Partition and Offset of each. If some fail the error is a *BatchError that says which: those of a partition fail together,
+// but for one for which no partition was found. An empty batch does nothing.
 func (t *Topic) PublishBatch(ctx context.Context, rs []Record) error {
-	if len(t.parts) == 1 && len(rs) > 0 {
-		if p, err := t.choose(&rs[0]); err == nil {
-			return p.PublishBatch(ctx, rs)
+	if len(t.parts) == 1 && len(rs) > 0 && t.alwaysFirst() {
+		err := t.parts[0].PublishBatch(ctx, rs)
+		if err == nil {
+			return nil
 		}
+		return &BatchError{Errs: slices.Repeat([]error{err}, len(rs))}
 	}
 	byPart := make([][]int, len(t.parts))
 	errs := make([]error, len(rs))
@@ -192,6 +203,15 @@ func (t *Topic) PublishBatch(ctx context.Context, rs []Record) error {
 	return nil
 }
 
+// alwaysFirst reports whether all records of a topic with one partition go there without asking.
+func (t *Topic) alwaysFirst() bool {
+	switch t.cfg.Partitioner.(type) {
+	case *byKey, *roundRobin:
+		return true
+	}
+	return false
+}
+
 // Flush returns once every publish that was accepted before it is in its log or has failed, and its callback has run.
 func (t *Topic) Flush(ctx context.Context) error {
 	for _, p := range t.parts {
@@ -202,63 +222,77 @@ func (t *Topic) Flush(ctx context.Context) error {
 	return nil
 }
 
-// end ends the topic for a reason. It does not wait.
-func (t *Topic) end(cause error) {
+// halt ends the topic for a reason, of which the first counts. It waits for nobody and runs no code of the user's. The caller
+// has to tell about the subscriptions that it returns.
+func (t *Topic) halt(cause error) []*Subscription {
 	t.mu.Lock()
+	if t.cause != nil {
+		t.mu.Unlock()
+		return nil
+	}
 	t.cause = cause
-	subs := t.subs
+	subs := make([]*Subscription, 0, len(t.subs))
+	for _, s := range t.subs {
+		subs = append(subs, s)
+		t.closed[s] = struct{}{}
+	}
 	t.subs = nil
-	for _, s := range subs {
-		t.ending[s] = struct{}{}
-	}
 	t.mu.Unlock()
-	for _, s := range subs {
-		s.end(cause)
-	}
+	subs = slices.DeleteFunc(subs, func(s *Subscription) bool { return !s.halt(cause) })
 	for _, p := range t.parts {
 		p.p.Close(cause)
 	}
+	go t.wind()
+	return subs
 }
 
-// wait returns when the partitions' goroutines have gone.
-func (t *Topic) wait() {
+// wind waits for what an ended topic has going on, and gives back what it has.
+func (t *Topic) wind() {
 	for _, p := range t.parts {
 		<-p.p.Done()
 	}
-}
-
-// free gives the memory of an ended topic back.
-func (t *Topic) free() {
 	for _, p := range t.parts {
 		p.p.Free()
 	}
+	close(t.down)
+	for _, p := range t.parts {
+		p.p.FlushCallbacks()
+	}
+	for _, s := range t.subscriptions() {
+		<-s.done
+	}
+	t.e.forget(t)
+	close(t.gone)
 }
 
 // subscriptions returns those that have not ended, or whose handlers still run.
 func (t *Topic) subscriptions() []*Subscription {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	all := make([]*Subscription, 0, len(t.subs)+len(t.ending))
+	all := make([]*Subscription, 0, len(t.subs)+len(t.closed))
 	for _, s := range t.subs {
 		all = append(all, s)
 	}
-	for s := range t.ending {
+	for s := range t.closed {
 		all = append(all, s)
 	}
 	return all
 }
 
 func (t *Topic) callbackPanicked(v any, stack []byte) {
-	t.e.cfg.Logger.Error("leat: callback of PublishAsync panicked", "topic", t.name, "panic", v, "stack", string(stack))
+	t.e.guard(func() {
+		t.e.cfg.Logger.Error("leat: callback of PublishAsync panicked", "topic", t.name, "panic", v, "stack", string(stack))
+	})
 	if f := t.e.cfg.Hooks.CallbackPanicked; f != nil {
 		t.e.guard(func() { f(t.name, v, stack) })
 	}
 }
 
-// guard calls a hook and survives its panic.
+// guard calls a hook, or the logger, and survives its panic.
 func (e *Engine) guard(hook func()) {
 	defer func() {
 		if v := recover(); v != nil {
+			defer func() { _ = recover() }() // it may be the logger that panics
 			e.cfg.Logger.Error("leat: hook panicked", "panic", v)
 		}
 	}()

@@ -45,10 +45,12 @@
 //	}
 //	r.Release(pos)
 //
-// and when it has found nothing for a while: if something is Claimed, it will be ready shortly; else if the ring is Closed,
-// that was all; else Sleep, and park if that returns true. It should ask Claimed late: that reads the claim word, which
-// producers need more. IsReady reads nothing that they contend for. And it should release many claims at a time: each
-// Release takes a line of memory from every producer.
+// and when it has found nothing for a while: if something is Claimed, it will be ready shortly (let others run); else if the
+// ring is Closed, that was all; else Sleep, and park if that returns true.
+//
+// Two things make a consumer fast. It asks IsReady several times before it asks Claimed or tries to Sleep: those touch the
+// claim word, which is the producers'. And it releases many claims at a time: each Release takes a line of memory from every
+// producer, so a consumer that falls a little behind is faster than one that chases.
 //
 // # When to take it
 //

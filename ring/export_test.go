@@ -14,12 +14,24 @@ const PosStep = posStep
 // Held reports whether room is held for the producer that is first in line.
 func (r *MPSC[T]) Held() bool { return r.tail.Load()&heldBit != 0 }
 
-// Places returns how many places the line has made so far and not in use.
-func (r *MPSC[T]) SparePlaces() (n int) {
+// ClaimInLine is Claim without the looks before it gets in line.
+func (r *MPSC[T]) ClaimInLine(n int, done <-chan struct{}) (pos uint64, o Outcome, ok bool) {
+	return r.claimInLine(n, done)
+}
+
+// Spare returns how many places the line keeps to use again, and how many tokens were left behind in them.
+func (r *MPSC[T]) Spare() (places, tokens int) {
+	done := make(chan struct{})
+	close(done)
 	r.line.mu.Lock()
 	defer r.line.mu.Unlock()
 	for p := r.line.spare; p != nil; p = p.next {
-		n++
+		places++
+		for range 64 { // with both a token and done there, either is taken
+			if p.parker.Park(done) {
+				tokens++
+			}
+		}
 	}
-	return n
+	return places, tokens
 }

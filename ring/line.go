@@ -196,14 +196,10 @@ func (r *MPSC[T]) claimInLine(n int, done <-chan struct{}) (pos uint64, o Outcom
 	return pos, o, o != Full
 }
 
-// hold sets the held bit for p, which is first in line, and returns it; or 0 if the ring is closed.
+// hold sets the held bit for p, which is first in line, and returns it.
 func (r *MPSC[T]) hold(p *place) uint64 {
 	for {
-		t := r.tail.Load()
-		if t&closedBit != 0 {
-			return 0
-		}
-		if r.tail.CompareAndSwap(t, t|heldBit) {
+		if t := r.tail.Load(); r.tail.CompareAndSwap(t, t|heldBit) {
 			r.line.hold(p)
 			return heldBit
 		}

@@ -225,7 +225,7 @@ func (r *MPSC[T]) Head() uint64 { return r.head.Load() }
 func (r *MPSC[T]) Advance(pos uint64, n int) uint64 { return pos + uint64(n)<<posShift }
 
 // IsReady reports whether the claim that starts at pos is ready. A consumer that finds that it is not, but that something
-// is Claimed, waits for a producer that is between its claim and Ready; it loops on atomicx.Relax.
+// is Claimed, waits for a producer that is between its claim and Ready: it looks again after letting others run.
 func (r *MPSC[T]) IsReady(pos uint64) bool {
 	return r.slots[pos>>posShift&r.mask].seq.Load() == pos|readyBit
 }

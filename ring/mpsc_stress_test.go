@@ -111,6 +111,43 @@ func TestMPSC_StressEachOnce(t *testing.T) {
 	}
 }
 
+// TestBUG124_MPSCStressClaims: four goroutines do nothing but claim, so that many of their CASes fail. Each claim has
+// positions of its own, and together they have all.
+func TestBUG124_MPSCStressClaims(t *testing.T) {
+	watchdog(t)
+	const capacity, producers = 1 << 16, 4
+	for range max(rounds(50), 4) {
+		r := ring.New[int](capacity)
+		var claims [producers][]uint64
+		var wg sync.WaitGroup
+		var started atomic.Int32
+		for p := range producers {
+			wg.Go(func() {
+				started.Add(1)
+				await(func() bool { return started.Load() == producers })
+				for {
+					pos, o := r.TryClaim(p%2 + 1)
+					if o == ring.Full {
+						return
+					}
+					claims[p] = append(claims[p], pos)
+					if p%2 == 1 {
+						claims[p] = append(claims[p], r.Advance(pos, 1))
+					}
+				}
+			})
+		}
+		wg.Wait()
+		all := slices.Concat(claims[:]...)
+		slices.Sort(all)
+		require.Len(t, all, r.Len())
+		require.GreaterOrEqual(t, len(all), capacity-1)
+		for i, pos := range all {
+			require.Equal(t, r.Advance(0, i), pos)
+		}
+	}
+}
+
 // TestMPSC_StressSleep attacks "Sleep": of each sleep exactly one claim or TakeIdle is told, no sleep begins while something
 // is claimed, and the consumer, which parks without a time limit, is never left asleep with something to do (BUG-001).
 func TestMPSC_StressSleep(t *testing.T) {
@@ -122,7 +159,8 @@ func TestMPSC_StressSleep(t *testing.T) {
 	parker := atomicx.NewParker()
 	var told, taken atomic.Int64
 	var consumed, produced, takers sync.WaitGroup
-	sleeps, refused := int64(0), 0
+	var refused atomic.Int64 // sleeps, because of a claim that was not ready
+	sleeps := int64(0)
 	consumed.Go(func() {
 		c := newConsumer(r, l.visit)
 		for {
@@ -137,7 +175,7 @@ func TestMPSC_StressSleep(t *testing.T) {
 			if r.Closed() && !r.Claimed() {
 				return
 			}
-			refused++
+			refused.Add(1)
 			runtime.Gosched()
 		}
 	})
@@ -145,7 +183,7 @@ func TestMPSC_StressSleep(t *testing.T) {
 	for p := range producers {
 		rng := rand.New(rand.NewPCG(uint64(p), 2))
 		produced.Go(func() {
-			for range perProducer {
+			for want[p] < uint64(perProducer) || told.Load()*taken.Load()*refused.Load() == 0 {
 				pos, o, _ := r.Claim(1, nil)
 				sometimes(rng, 8)
 				fill(r, pos, 1, p, want[p])
@@ -185,9 +223,6 @@ func TestMPSC_StressSleep(t *testing.T) {
 	consumed.Wait()
 	l.check(want)
 	assert.Equal(t, sleeps, told.Load()+taken.Load()+closed, "each sleep is told to exactly one")
-	assert.NotZero(t, told.Load(), "no claim found the consumer asleep")
-	assert.NotZero(t, taken.Load(), "TakeIdle never came first")
-	assert.NotZero(t, refused, "no sleep was refused because of a claim that was not ready")
 }
 
 // TestMPSC_StressRoleMoves attacks "Sleep", last sentence: there is no consumer goroutine, whoever is told ClaimedIdle is
@@ -331,7 +366,7 @@ func TestBUG011_MPSCStressDone(t *testing.T) {
 	for p := range producers {
 		rng := rand.New(rand.NewPCG(uint64(p), 4))
 		produced.Go(func() {
-			for range perProducer {
+			for i := 0; i < perProducer || gaveUp.Load()*inLine.Load()*heldSeen.Load() == 0; i++ {
 				n := rng.IntN(4) + 1
 				done := make(chan struct{})
 				switch rng.IntN(3) {
@@ -372,12 +407,11 @@ func TestBUG011_MPSCStressDone(t *testing.T) {
 	}
 	consumed.Wait()
 	l.check(want)
-	assert.LessOrEqual(t, r.SparePlaces(), producers)
-	assert.NotZero(t, gaveUp.Load(), "nobody gave up")
-	assert.NotZero(t, inLine.Load(), "nobody ever stood in line")
-	assert.NotZero(t, heldSeen.Load(), "room was never held")
+	places, tokens := r.Spare()
+	assert.LessOrEqual(t, places, producers)
+	assert.Zero(t, tokens)
 	assert.NotZero(t, l.total, "nobody was served")
-	t.Logf("gave up %d of %d, served %d messages", gaveUp.Load(), producers*perProducer, l.total)
+	t.Logf("%d gave up, %d messages were served", gaveUp.Load(), l.total)
 }
 
 // TestBUG041_MPSCStressUnevenClaims: those who wait for much and those who wait for little share one line. Each is served

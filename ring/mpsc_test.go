@@ -320,7 +320,9 @@ func TestBUG002_MPSCCloseWakesBlockedProducers(t *testing.T) {
 		wg.Wait()
 		assert.Zero(t, r.Waiting())
 		assert.False(t, r.Held())
-		assert.Equal(t, 16, r.SparePlaces())
+		places, tokens := r.Spare()
+		assert.Equal(t, 16, places)
+		assert.Zero(t, tokens)
 		assert.True(t, r.Closed())
 	}
 }
@@ -330,7 +332,6 @@ func TestBUG002_MPSCCloseWakesBlockedProducers(t *testing.T) {
 func TestMPSCClaim_IsServedInOrder(t *testing.T) {
 	watchdog(t)
 	r := ring.New[int](4)
-	mustClaim(t, r, 4, ring.Claimed)
 	served := make(chan string, 2)
 	start := func(name string, n int) {
 		waiting := r.Waiting()
@@ -342,32 +343,56 @@ func TestMPSCClaim_IsServedInOrder(t *testing.T) {
 		}()
 		await(func() bool { return r.Waiting() == waiting+1 })
 	}
-	start("big", 4)
-	start("small", 1)
+	for range 10 { // with the same places
+		mustClaim(t, r, 4, ring.Claimed)
+		start("big", 4)
+		start("small", 1)
 
-	// Small claims pass as long as the first in line has not noticed.
-	passed := 0
-	for !r.Held() {
+		// Small claims pass as long as the first in line has not noticed.
+		passed := 0
+		for !r.Held() {
+			r.Release(r.Advance(r.Head(), 1))
+			await(func() bool {
+				_, o := r.TryClaim(1)
+				passed++
+				return o == ring.Claimed || r.Held()
+			})
+		}
+		require.Positive(t, passed)
+		for r.Len() > 1 {
+			r.Release(r.Advance(r.Head(), 1))
+			mustClaim(t, r, 1, ring.Full) // there is room, and it is held
+		}
+		require.Equal(t, 2, r.Waiting())
 		r.Release(r.Advance(r.Head(), 1))
-		await(func() bool {
-			_, o := r.TryClaim(1)
-			passed++
-			return o == ring.Claimed || r.Held()
-		})
-	}
-	require.Positive(t, passed)
-	for r.Len() > 1 {
+		require.Equal(t, "big", <-served)
+		await(func() bool { return r.Waiting() == 1 })
+		r.Release(r.Advance(r.Head(), 4))
+		require.Equal(t, "small", <-served)
+		require.False(t, r.Held())
+		require.Equal(t, 1, r.Len())
 		r.Release(r.Advance(r.Head(), 1))
-		mustClaim(t, r, 1, ring.Full) // there is room, and it is held
 	}
-	require.Equal(t, 2, r.Waiting())
+}
+
+// Whoever gets in line behind another does not take room that is there, but not enough for the other.
+func TestMPSCClaim_BehindAnother(t *testing.T) {
+	watchdog(t)
+	r := ring.New[int](2)
+	mustClaim(t, r, 1, ring.Claimed)
+	served := make(chan int, 2)
+	for waiting, n := range []int{2, 1} {
+		go func() {
+			_, o, _ := r.ClaimInLine(n, nil)
+			assert.Equal(t, ring.Claimed, o)
+			served <- n
+		}()
+		await(func() bool { return r.Waiting() == waiting+1 })
+	}
 	r.Release(r.Advance(r.Head(), 1))
-	assert.Equal(t, "big", <-served)
-	await(func() bool { return r.Waiting() == 1 })
-	r.Release(r.Advance(r.Head(), 4))
-	assert.Equal(t, "small", <-served)
-	assert.False(t, r.Held())
-	assert.Equal(t, 1, r.Len())
+	assert.Equal(t, 2, <-served)
+	r.Release(r.Advance(r.Head(), 2))
+	assert.Equal(t, 1, <-served)
 }
 
 // A waiter for whom room is held and who gives up gives the room back, and has the next in line look (BUG-011).
@@ -450,7 +475,9 @@ func TestMPSCClaim_WaitingAllocatesNothing(t *testing.T) {
 	allocs := testing.AllocsPerRun(rounds(10_000), wait)
 	close(ask)
 	assert.Zero(t, allocs)
-	assert.Equal(t, 1, r.SparePlaces())
+	places, tokens := r.Spare()
+	assert.Equal(t, 1, places)
+	assert.Zero(t, tokens)
 }
 
 func TestMPSC_AllocatesNothing(t *testing.T) {

@@ -1,6 +1,11 @@
 package segment
 
-import "slices"
+import (
+	"slices"
+	"unsafe"
+
+	"github.com/leatlog/leat/internal/atomicx"
+)
 
 // Info describes one segment.
 type Info struct {
@@ -20,7 +25,12 @@ func (l *Log) Roll() {
 	if s == nil {
 		return
 	}
+	if s.base == l.next {
+		l.discard(s)
+		return
+	}
 	s.bytes = l.activeBytes()
+	atomicx.Writes(unsafe.Pointer(&s.newest))
 	s.newest = l.newest
 	switch l.explicit {
 	case 0:
@@ -129,7 +139,9 @@ func (l *Log) DropOldest() bool {
 	}
 	s := l.segs[0].seg
 	if s == l.active && l.next == l.published {
-		l.Roll()
+		if l.Roll(); len(l.segs) == 0 {
+			return true // it had no record
+		}
 	}
 	end := s.end.Load()
 	if end > l.published {
@@ -187,6 +199,7 @@ func (l *Log) reuse(s *segment) bool {
 		return false
 	}
 	l.pool.put(s.block)
-	s.block = block{}
+	atomicx.Writes(unsafe.Pointer(&s.block))
+	s.block = block{} // nobody looks at it any more; and what the pool lets go is not kept alive here
 	return true
 }

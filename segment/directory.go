@@ -1,5 +1,11 @@
 package segment
 
+import (
+	"unsafe"
+
+	"github.com/leatlog/leat/internal/atomicx"
+)
+
 // place is one segment in a directory, with its base beside it so that a search touches no segment.
 type place struct {
 	base uint64
@@ -16,7 +22,9 @@ func (d *directory) find(off uint64) *segment {
 	if i < 0 {
 		return nil
 	}
-	return d.segs[i].seg
+	p := &d.segs[i]
+	atomicx.Reads(unsafe.Pointer(p))
+	return p.seg
 }
 
 // index is find for the place in the directory; -1 if there is none.
@@ -38,6 +46,13 @@ func (d *directory) index(off uint64) int {
 		n -= half
 	}
 	return at
+}
+
+// extend adds a segment at the end of the directory.
+func (l *Log) extend(s *segment) {
+	segs := append(l.segs, place{base: s.base, seg: s})
+	atomicx.Writes(unsafe.Pointer(&segs[len(segs)-1]))
+	l.setDir(segs)
 }
 
 // setDir replaces the directory. Only the appender calls it. segs may share a backing array with the present one; see Directory

@@ -30,15 +30,15 @@ var (
 
 // SizeError is the error for a record that can never fit. It matches ErrTooLarge.
 type SizeError struct {
-	// Size is how many bytes the record needs with everything that is stored beside it.
+	// Size is how many bytes key, value and headers are together; math.MaxUint64 if the sum would wrap.
 	Size uint64
-	// Limit is how many bytes there can be.
+	// Limit is how many there may be: MaxRecordBytes, or less if the pool could never hand out a block for that.
 	Limit uint64
 }
 
 // Error says both sizes.
 func (e *SizeError) Error() string {
-	return fmt.Sprintf("segment: record too large: it needs %d bytes, and a block has at most %d", e.Size, e.Limit)
+	return fmt.Sprintf("segment: record too large: %d bytes of at most %d", e.Size, e.Limit)
 }
 
 // Is reports whether target is ErrTooLarge.

@@ -102,7 +102,7 @@ func (l *Log) search(t int64, first, next uint64) uint64 {
 			break
 		}
 		end := s.end.Load() // after the committed length was loaded: see Roll
-		if end != open && s.newest < t || !s.pin() {
+		if end != open && s.greatest() < t || !s.pin() {
 			continue
 		}
 		lo, hi := int(max(first, s.base)-s.base), int(min(end, next)-s.base)

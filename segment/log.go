@@ -14,7 +14,7 @@ const (
 	DefaultSegmentBytes = 1 << 20
 
 	// MaxRecordBytes is the most that key, value and headers of one record can be together.
-	MaxRecordBytes = maxBlockBytes - entryBytes - timestampBytes - headersLenBytes
+	MaxRecordBytes = maxBlockBytes - besideBytes
 
 	// MaxOffset is the largest length of a log, and so one more than the largest offset.
 	MaxOffset = math.MaxInt64
@@ -27,8 +27,8 @@ const (
 // Config says how a Log cuts its records into segments. The zero value works.
 type Config struct {
 	// SegmentBytes is how many bytes a segment may take, record bytes and 16 for each index entry. 0 means
-	// DefaultSegmentBytes; the most is 1 GiB. Blocks come in powers of two, so another size wastes memory. A record that
-	// needs more by itself gets a larger segment.
+	// DefaultSegmentBytes; the most is 1 GiB. Blocks come in powers of two from 4 KiB, so another size wastes memory. A record
+	// that needs more by itself gets the smallest block that it fits into, and others may follow it there.
 	SegmentBytes int
 	// SegmentRecords is how many records a segment may have. 0 means as many as fit.
 	SegmentRecords int
@@ -250,19 +250,19 @@ func (l *Log) reserve(s Shape, now int64) (dst []byte, err error) {
 		extra, flags = extra+headersLenBytes, flags|flagHasHeaders
 	}
 	// Each is checked by itself first, so that no sum can wrap, also where int has 32 bits.
-	if k > MaxRecordBytes || v > MaxRecordBytes || h > MaxRecordBytes {
-		return nil, tooLarge(uint64(k)+uint64(v)+uint64(h), maxBlockBytes)
+	size := uint64(math.MaxUint64)
+	if k <= MaxRecordBytes && v <= MaxRecordBytes && h <= MaxRecordBytes {
+		size = uint64(k) + uint64(v) + uint64(h)
 	}
-	need := uint64(k) + uint64(v) + uint64(h) + uint64(extra) + entryBytes
-	if limit := l.pool.limit(); need > limit {
-		return nil, tooLarge(need, limit)
+	if limit := l.pool.maxRecord(); size > limit {
+		return nil, &SizeError{Size: size, Limit: limit}
 	}
 
-	n := int(need) - entryBytes
+	n := int(size) + extra
 	full := n > l.room()
 	now = max(now, l.newest)
 	if full || uint64(now-l.baseTime) > maxSince || l.next == l.until {
-		if !l.openSegment(int(need), full, now) {
+		if !l.openSegment(n+entryBytes, full, now) {
 			return nil, ErrNoMemory
 		}
 	}
@@ -289,8 +289,6 @@ func (l *Log) noteExplicit(t int64) {
 	}
 	l.explicit++
 }
-
-func tooLarge(size, limit uint64) error { return &SizeError{Size: size, Limit: limit} }
 
 // openSegment ends the active segment and opens one that has room for a record of need bytes, entry included. It changes
 // nothing if the pool refuses.
@@ -324,7 +322,7 @@ func (l *Log) openSegment(need int, grow bool, now int64) bool {
 		l.until = l.next + l.segmentRecords
 	}
 	l.explicit = 0
-	l.setDir(append(l.segs, place{base: s.base, seg: s}))
+	l.extend(s)
 	return true
 }
 

@@ -104,7 +104,7 @@ func (x *machine) append(t *rapid.T) {
 		case errors.Is(err, segment.ErrTooLarge):
 			require.Greater(t, rec.Size()+28, 16<<10)
 		case errors.Is(err, segment.ErrExhausted):
-			require.EqualValues(t, math.MaxInt64, x.m.staged())
+			require.Equal(t, uint64(math.MaxInt64), x.m.staged())
 		case errors.Is(err, segment.ErrSealed):
 			require.True(t, x.refused)
 		default:

@@ -196,7 +196,7 @@ func TestLog_StressRandomAccess(t *testing.T) {
 		})
 	}
 	rng := rand.New(rand.NewPCG(5, 6))
-	for n := scaled(60_000); n > 0 && failed.get() == nil; n-- {
+	for n := scaled(300_000); n > 0 && failed.get() == nil; n-- {
 		for range rng.IntN(10) {
 			assert.NoError(t, appendSigned(l))
 		}
@@ -401,7 +401,7 @@ func TestPool_Stress(t *testing.T) {
 			l := segment.NewLog(segment.Config{SegmentBytes: 32 << 10, Pool: pool})
 			w := atomicx.NewWaiter()
 			rng := rand.New(rand.NewPCG(9, uint64(i)))
-			for n := scaled(20_000); n > 0; n-- {
+			for n := scaled(100_000); n > 0; n-- {
 				s := segment.Shape{Value: rng.IntN(3000)}
 				_, err := l.Reserve(s, 1)
 				for err != nil {

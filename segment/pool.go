@@ -68,11 +68,14 @@ type Pool struct {
 	free [maxClass + 1][][]entry // under mu: kept blocks by class, latest last
 }
 
-// NewPool returns a pool of at most maxBytes of blocks, used and kept (0 for no bound), of which at most keepBytes wait for
-// reuse (0 for none).
+// NewPool returns a pool of at most maxBytes of blocks, used and kept, of which at most keepBytes wait for reuse. No bound if
+// maxBytes is 0; otherwise it allows for at least one block of 4 KiB. If keepBytes is 0 nothing is reused.
 func NewPool(maxBytes, keepBytes int64) *Pool {
 	if maxBytes < 0 || keepBytes < 0 {
 		panic("segment: NewPool with a negative bound")
+	}
+	if maxBytes > 0 {
+		maxBytes = max(maxBytes, minBlockBytes)
 	}
 	return &Pool{max: maxBytes, keep: keepBytes}
 }
@@ -95,15 +98,13 @@ func (p *Pool) Kept() int64 {
 // more, and then wait.
 func (p *Pool) Freed() *atomicx.Event { return &p.freed }
 
-// limit returns the size of the largest block that the pool could ever hand out.
-func (p *Pool) limit() uint64 {
+// maxRecord returns how large key, value and headers of a record may be together to fit into the largest block that the pool
+// could ever hand out.
+func (p *Pool) maxRecord() uint64 {
 	if p.max == 0 || p.max >= maxBlockBytes {
-		return maxBlockBytes
+		return MaxRecordBytes
 	}
-	if p.max < minBlockBytes {
-		return 0
-	}
-	return 1 << (bits.Len64(uint64(p.max)) - 1)
+	return 1<<(bits.Len64(uint64(p.max))-1) - besideBytes
 }
 
 // get returns a block of class want, or, if the budget does not allow it, of the largest class below that and not below least

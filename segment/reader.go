@@ -160,9 +160,10 @@ func (r *Reader) tail(next uint64, sealed bool) State {
 // enter makes s, which is pinned or kept and has the position, the segment to read.
 func (r *Reader) enter(s *segment) {
 	i := int(r.pos - s.base)
-	r.seg, r.index, r.data, r.baseTime = s, s.block.index, s.block.data, s.baseTime
+	b := s.memory()
+	r.seg, r.index, r.data, r.baseTime = s, b.index, b.data, s.baseTime
 	r.at = len(r.index) - 1 - i
-	r.start = s.block.start(i)
+	r.start = b.start(i)
 }
 
 // Next sets rec to the next record of the window, or returns false at the window's end.

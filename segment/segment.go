@@ -33,6 +33,9 @@ const (
 	timestampBytes  = 8
 	headersLenBytes = 4
 
+	// besideBytes is the most that is stored beside a record's key, value and headers.
+	besideBytes = entryBytes + timestampBytes + headersLenBytes
+
 	// maxSince is the longest time after its segment's base time that an entry can hold: 2.28 years.
 	maxSince = 1<<(64-flagBits) - 1
 )
@@ -135,6 +138,18 @@ func (s *segment) keep() bool {
 // kill ends all use of the block and reports whether there was none. Only the appender calls it, once.
 func (s *segment) kill() bool { return s.pins.CompareAndSwap(0, pinsDead) }
 
+// greatest returns newest. The caller has loaded an end that is not open.
+func (s *segment) greatest() int64 {
+	atomicx.Reads(unsafe.Pointer(&s.newest))
+	return s.newest
+}
+
+// memory returns the block. The caller has a pin, or has kept the segment, or is the appender.
+func (s *segment) memory() *block {
+	atomicx.Reads(unsafe.Pointer(&s.block))
+	return &s.block
+}
+
 // entry returns entry i.
 func (b *block) entry(i int) *entry {
 	e := &b.index[len(b.index)-1-i]
@@ -152,12 +167,12 @@ func (b *block) start(i int) int {
 
 // appendTime returns the append time of record i.
 func (s *segment) appendTime(i int) int64 {
-	return s.baseTime + int64(s.block.entry(i).stamp>>flagBits)
+	return s.baseTime + int64(s.memory().entry(i).stamp>>flagBits)
 }
 
 // timestamp returns the timestamp of record i: its own, or else its append time.
 func (s *segment) timestamp(i int) int64 {
-	stamp := s.block.entry(i).stamp
+	stamp := s.memory().entry(i).stamp
 	if stamp&flagHasTimestamp == 0 {
 		return s.baseTime + int64(stamp>>flagBits)
 	}

@@ -9,15 +9,8 @@ import (
 // UseSynctestClock makes a run fit for a synctest bubble: all waiting is sleeping, and times are exact.
 func (s *Scenario) UseSynctestClock() {
 	s.NoPlacement = true
-	s.clock = &clock{from: time.Now(), exact: true}
+	s.clock = &Clock{from: time.Now(), exact: true}
 }
-
-// NewClock returns the clock of a run.
-func NewClock() interface{ Now() int64 } { return testClock{newClock()} }
-
-type testClock struct{ *clock }
-
-func (c testClock) Now() int64 { return c.now() }
 
 // Schedule opens schedule.
 type Schedule = schedule
@@ -49,7 +42,7 @@ type TestLane struct{ *lane }
 
 func NewTestLane(s Scenario, partition int) TestLane {
 	return TestLane{&lane{
-		streams: make([]stream, s.Producers), rec: newRecorder(new(atomicx.Uint32), false), clock: newClock(),
+		streams: make([]stream, s.Producers), rec: newRecorder(new(atomicx.Uint32), false), clock: NewClock(),
 		size: s.Size, partition: partition, measured: 1,
 	}}
 }

@@ -3,7 +3,9 @@ package load_test
 import (
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -111,36 +113,34 @@ func TestHistogram_PercentilesAgreeWithASortedList(t *testing.T) {
 // TestRecorder_StressNothingIsLost attacks what the recorder's proof claims: the owner's values all reach the collector, once
 // each, whatever the interleaving of recording and collecting.
 func TestRecorder_StressNothingIsLost(t *testing.T) {
-	n := int64(300_000)
+	rounds := 50
 	if testing.Short() {
-		n = 30_000
+		rounds = 5
 	}
 	r := load.NewTestRecorder()
-	done := make(chan struct{})
+	var stop atomic.Bool
+	recorded := make(chan int64, 1)
 	go func() {
-		defer close(done)
-		for i := range n {
-			r.Record(i % 1000)
+		n := int64(0)
+		for ; !stop.Load(); n++ {
+			r.Record(n % 1000)
 		}
+		recorded <- n
 	}()
 	total, windows := load.NewHistogram(), load.NewHistogram()
-	handed := 0
-	for running := true; running; {
-		select {
-		case <-done:
-			running = false
-		default:
-		}
+	for handed := 0; handed < rounds; { // so often the race must be reached
 		before := windows.Count()
 		r.Ask()
 		r.Collect(total, windows)
 		if windows.Count() > before {
 			handed++
+		} else {
+			runtime.Gosched()
 		}
 	}
+	stop.Store(true)
+	n := <-recorded
+	assert.LessOrEqual(t, windows.Count(), uint64(n))
 	r.Finish(total)
 	require.Equal(t, uint64(n), total.Count())
-	assert.Positive(t, handed, "the race was never reached")
-	assert.LessOrEqual(t, windows.Count(), total.Count())
-	assert.Equal(t, int64(999), total.Max())
 }

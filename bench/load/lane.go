@@ -71,7 +71,7 @@ type lane struct {
 	streams   []stream
 	result    Lane
 	rec       *recorder
-	clock     *clock
+	clock     *Clock
 	measured  int64 // messages stamped earlier belong to the warm-up
 	size      int
 	partition int
@@ -95,7 +95,7 @@ func (l *lane) deliver(p []byte) {
 	l.good++
 	atomicx.StoreRelease(&l.accepted, l.good)
 	if stamp >= l.measured {
-		l.rec.record(l.clock.now() - stamp)
+		l.rec.record(l.clock.After() - stamp)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 // A message is: time (8 bytes), producer (2 bytes) and number (6 bytes), checksum (8 bytes), filler. All little endian.
 //
 // The checksum covers everything else, and the partition. It is two running sums, a (of the words) and b (of the sums so far,
-// so that the order of the words counts), about a nanosecond for each 8 to 16 bytes. The filler comes first into the sums, so
+// so that the order of the words counts), about a nanosecond for each 16 bytes. The filler comes first into the sums, so
 // that a producer, whose filler stays the same, adds only two words for each message.
 
 const (
@@ -28,6 +28,13 @@ func (s *sums) add(word uint64) {
 // addBytes adds p, the last word filled up with zeroes.
 func (s *sums) addBytes(p []byte) {
 	a, b := s.a, s.b
+	for len(p) >= 32 { // four words at once: the same sums, with a quarter of the steps that wait for each other
+		w, x := binary.LittleEndian.Uint64(p), binary.LittleEndian.Uint64(p[8:])
+		y, z := binary.LittleEndian.Uint64(p[16:]), binary.LittleEndian.Uint64(p[24:])
+		b += 4*(a+w) + 3*x + 2*y + z
+		a += w + x + y + z
+		p = p[32:]
+	}
 	for len(p) >= 8 {
 		a += binary.LittleEndian.Uint64(p)
 		b += a

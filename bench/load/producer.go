@@ -24,7 +24,7 @@ type producer struct {
 	total  uint64
 	quota  int64
 	sched  schedule
-	clock  *clock
+	clock  *Clock
 	every  int // one message in so many is measured, without a rate
 	phases phases
 	halt   *atomicx.Bool // of the run: stop as soon as possible
@@ -121,12 +121,12 @@ func (p *producer) saturating(ctx context.Context) {
 			continue
 		}
 		left = p.every
-		from := p.clock.now()
+		from := p.clock.Now()
 		if !p.send(ctx, from) {
 			return
 		}
 		if from >= p.phases.measured {
-			p.publish.record(p.clock.now() - from)
+			p.publish.record(p.clock.After() - from)
 		}
 	}
 }
@@ -134,7 +134,7 @@ func (p *producer) saturating(ctx context.Context) {
 // paced publishes each message at its scheduled time, or, when that has passed, at once. Times count from the schedule.
 func (p *producer) paced(ctx context.Context) {
 	p.due = min(p.quota, p.sched.before(p.phases.end))
-	now := p.clock.now()
+	now := p.clock.Now()
 	for k := int64(0); k < p.due; k++ {
 		t := p.sched.at(k)
 		if now < t {
@@ -154,7 +154,7 @@ func (p *producer) paced(ctx context.Context) {
 		if !p.send(ctx, t) {
 			return
 		}
-		after := p.clock.now()
+		after := p.clock.After()
 		if t >= p.phases.measured {
 			p.delay.record(now - t)
 			p.publish.record(after - now)

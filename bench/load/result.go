@@ -176,6 +176,8 @@ func placementNotes(s Scenario, p Placement) []string {
 		return nil
 	case p.Label == "unknown":
 		return []string{"one processor only: producers and readers took turns"}
+	case strings.Contains(p.Label, "busy"):
+		return []string{"the machine was busy with something else: compare these figures with nothing"}
 	case strings.Contains(p.Label, "->"):
 		return []string{"the cores moved during the run (" + p.Label + "): compare these figures with nothing"}
 	default:

@@ -30,7 +30,7 @@ func errOwns(producer, partition int) error {
 // run is one run in progress. Its goroutine, the collector, is the caller's of Run.
 type run struct {
 	s     Scenario
-	clock *clock
+	clock *Clock
 
 	_ atomicx.Pad
 	// halt tells the producers to stop. Set by the collector, read by producers for each message.
@@ -81,7 +81,7 @@ func Run(ctx context.Context, target Target, s Scenario) (Result, error) {
 	}
 	r := &run{s: s, clock: s.clock, failed: make(chan error, 1), done: make(chan struct{}), readsEnd: make(chan struct{})}
 	if r.clock == nil {
-		r.clock = newClock()
+		r.clock = NewClock()
 	}
 	var before, after int64
 	if !s.NoPlacement {
@@ -101,7 +101,7 @@ func Run(ctx context.Context, target Target, s Scenario) (Result, error) {
 	if errors.Is(err, ErrStuck) {
 		return Result{}, err // producers still run: nothing of theirs may be read
 	}
-	ended := r.clock.now()
+	ended := r.clock.Now()
 	drained := ended
 	if err == nil && r.publishErr() == nil {
 		drained = r.drain()
@@ -174,7 +174,7 @@ func (r *run) consumer(c int) []*lane {
 // launch starts readers and producers.
 func (r *run) launch(ctx context.Context) {
 	s := &r.s
-	start := r.clock.now() + int64(time.Millisecond) // by then everybody runs
+	start := r.clock.Now() + int64(time.Millisecond) // by then everybody runs
 	measured := start + int64(s.Warmup)
 	end := measured + int64(s.Duration)
 	r.phases = phases{
@@ -233,7 +233,7 @@ func (r *run) watch(ctx context.Context, giveUp func()) (interrupted bool, err e
 		failed   = r.failed
 	)
 	for {
-		now := r.clock.now()
+		now := r.clock.Now()
 		r.phase(now)
 		next := now + int64(tick)
 		if !r.isWarm {
@@ -260,7 +260,7 @@ func (r *run) watch(ctx context.Context, giveUp func()) (interrupted bool, err e
 			failed = nil
 			r.halt.Store(true)
 		}
-		now = r.clock.now()
+		now = r.clock.Now()
 		if r.s.Rate == 0 && now >= r.phases.end {
 			r.halt.Store(true)
 		}
@@ -384,10 +384,10 @@ func (r *run) sentTo(partition int) uint64 {
 // when the last message came.
 func (r *run) drain() int64 {
 	const soon = 2 * time.Millisecond
-	start := r.clock.now()
+	start := r.clock.Now()
 	last, came := uint64(0), start
 	for {
-		now := r.clock.now()
+		now := r.clock.Now()
 		if n := r.progress(); n != last {
 			last, came = n, now
 		}

@@ -58,7 +58,7 @@ type Scenario struct {
 	// Live, if not nil, is called once a second with how things stand. It must be quick. It may be called during warm-up.
 	Live func(Window)
 
-	clock *clock // set by tests
+	clock *Clock // set by tests
 }
 
 // Window is one second of a run, for the impatient.

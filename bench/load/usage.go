@@ -11,7 +11,7 @@ type usage struct {
 }
 
 // usageNow takes the figures without stopping the world.
-func usageNow(c *clock) usage {
+func usageNow(c *Clock) usage {
 	s := []metrics.Sample{
 		{Name: "/gc/heap/allocs:objects"},
 		{Name: "/gc/heap/tiny/allocs:objects"},
@@ -24,5 +24,5 @@ func usageNow(c *clock) usage {
 		}
 		return s[i].Value.Uint64()
 	}
-	return usage{at: c.now(), cpu: cpuTime(), allocs: value(0) + value(1), bytes: value(2)}
+	return usage{at: c.Now(), cpu: CPUTime(), allocs: value(0) + value(1), bytes: value(2)}
 }

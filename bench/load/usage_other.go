@@ -2,5 +2,5 @@
 
 package load
 
-// cpuTime returns 0: the processor time of a process is not known here, and results say so by 0.
-func cpuTime() int64 { return 0 }
+// CPUTime returns 0: the processor time of a process is not known here, and results say so by 0.
+func CPUTime() int64 { return 0 }

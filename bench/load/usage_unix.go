@@ -4,8 +4,8 @@ package load
 
 import "golang.org/x/sys/unix"
 
-// cpuTime returns the processor time that the process has used, in nanoseconds.
-func cpuTime() int64 {
+// CPUTime returns the processor time that the process has used, in nanoseconds.
+func CPUTime() int64 {
 	var ru unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &ru); err != nil {
 		return 0

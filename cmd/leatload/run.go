@@ -143,7 +143,7 @@ func (o options) run(ctx context.Context, stdout, stderr io.Writer) int {
 	if err != nil {
 		fmt.Fprintf(stderr, "leatload: %v\n", err)
 		if res.SchemaVersion == 0 { // there is no result
-			return exitFailed
+			return exitCode(load.Result{RateHeld: true}, err)
 		}
 	}
 	if !o.quiet {
@@ -168,6 +168,8 @@ func exitCode(res load.Result, err error) int {
 	switch {
 	case errors.Is(wrong, load.ErrFaults):
 		return exitWrong
+	case errors.Is(err, target.ErrUnsupported):
+		return exitUsage
 	case err != nil:
 		return exitFailed
 	case errors.Is(wrong, load.ErrRateMissed):

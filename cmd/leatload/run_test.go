@@ -97,8 +97,12 @@ func TestRun_WrongUse(t *testing.T) {
 
 func TestRun_TargetRefuses(t *testing.T) {
 	code, _, stderr := call(with("-engine", "chan", "-publish", "batch")...)
-	assert.Equal(t, exitFailed, code)
+	assert.Equal(t, exitUsage, code)
 	assert.Contains(t, stderr, `publish "batch": chan knows sync`)
+
+	code, _, stderr = call(with("-engine", "leat", "-publish", "appender", "-producers", "3")...)
+	assert.Equal(t, exitUsage, code)
+	assert.Contains(t, stderr, "3 producers need at least 3 partitions, not 2")
 }
 
 func TestRun_FlagsChangeTheScenario(t *testing.T) {

@@ -35,7 +35,7 @@ func (b *Backoff) Again() bool {
 	switch {
 	case t < b.Spins:
 		Pause(1 << min(t, 4))
-	case t < b.Spins+b.Yields:
+	case t-b.Spins < b.Yields: // no sum, which could wrap
 		Yield()
 	case b.Endless:
 		b.turn = 0

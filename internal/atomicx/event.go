@@ -37,8 +37,9 @@ package atomicx
 //
 // One token each. A waiter leaves the list in one of two ways, both under mu: Broadcast takes it off and then leaves exactly
 // one token (or calls the wake function once), or Cancel takes it off and there is no token. Wait consumes the token when it
-// returns true; Cancel that finds the waiter already taken off consumes the token it then knows to be coming. So no token
-// is ever left behind to wake a later wait for nothing, and none is lost.
+// returns true; Cancel that finds the waiter already taken off consumes the token it then knows to be coming. A waiter
+// registers only if it has done one of these since it last did (prepared). So no token is ever left behind to wake a later
+// wait for nothing, and none is lost.
 //
 // A Broadcast ends. It takes off only waiters that registered in an earlier round, one at a time; waiters that come while
 // it runs carry its own round.
@@ -66,6 +67,10 @@ type Waiter struct {
 	parker Parker
 	wake   func() // called instead of the token, if not nil; immutable
 
+	// prepared is the waiting goroutine's own: the event that it has called Prepare on, and neither Wait nor Cancel since.
+	// It is nil in a call waiter.
+	prepared *Event
+
 	// Under the mu of the event that it is on.
 	on         *Event
 	round      uint64
@@ -80,8 +85,18 @@ func NewWaiter() *Waiter { return &Waiter{parker: NewParker()} }
 func NewCallWaiter(wake func()) *Waiter { return &Waiter{wake: wake} }
 
 // Prepare registers w. After it the caller must look at its condition once more, and then call Wait or Cancel.
-// Preparing a waiter that is registered already changes nothing.
+// Preparing again before that changes nothing. It panics if w is prepared on another event.
 func (e *Event) Prepare(w *Waiter) {
+	if w.wake == nil {
+		switch w.prepared {
+		case nil:
+			w.prepared = e
+		case e:
+			return // w is still registered, or its token is there
+		default:
+			panic("atomicx: the waiter is prepared on another event")
+		}
+	}
 	e.mu.Lock()
 	if w.on == nil {
 		w.on, w.round = e, e.round
@@ -101,6 +116,7 @@ func (e *Event) Prepare(w *Waiter) {
 // wait. Either way w is registered no longer.
 func (e *Event) Wait(w *Waiter, done <-chan struct{}) bool {
 	if w.parker.Park(done) {
+		w.prepared = nil
 		return true
 	}
 	// A Broadcast may have come just before done: then its wake-up is used up here, and the caller, who looks at its
@@ -110,8 +126,15 @@ func (e *Event) Wait(w *Waiter, done <-chan struct{}) bool {
 }
 
 // Cancel takes w off the event and reports whether it still was on it; if not, a Broadcast had reached it, and that wake-up
-// is used up. (For a waiter made by NewCallWaiter: then its function has been or is about to be called.)
+// is used up. (For a waiter made by NewCallWaiter: then its function has been or is about to be called.) Cancelling a waiter
+// that is not prepared changes nothing.
 func (e *Event) Cancel(w *Waiter) bool {
+	if w.wake == nil {
+		if w.prepared != e {
+			return false
+		}
+		w.prepared = nil
+	}
 	e.mu.Lock()
 	was := w.on == e
 	if was {

@@ -173,7 +173,7 @@ func (x *Uint32) CompareAndSwap(old, new uint32) (swapped bool) {
 func (x *Uint32) Add(delta uint32) (new uint32) {
 	s := step(OpAdd, unsafe.Pointer(x))
 	new = x.v.Add(delta)
-	done(s, OpAdd, unsafe.Pointer(x), uint64(delta), uint64(new), true)
+	done(s, OpAdd, unsafe.Pointer(x), uint64(int32(delta)), uint64(new), true)
 	return new
 }
 

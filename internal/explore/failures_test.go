@@ -51,6 +51,20 @@ var faults = []fault{{
 		})
 	},
 }, {
+	// The store leaves its buffer after the data was written, and yet does not publish it.
+	name: "flag before data, by a release store", kind: explore.Race, bound: 0, says: "reader reads plain memory that writer writes",
+	setup: func(s *explore.S) {
+		var data atomicx.Cell[int]
+		var flag atomicx.Uint64
+		s.Go("writer", func() { atomicx.StoreRelease(&flag, 1); data.Set(1) })
+		s.Go("reader", func() {
+			for flag.Load() == 0 {
+				atomicx.Relax(0)
+			}
+			data.Get()
+		})
+	},
+}, {
 	// The reader sees the second store, which does not carry what the other thread did before the first.
 	name: "a store is no read-modify-write", kind: explore.Race, bound: 0, says: "reader reads plain memory that writer writes",
 	setup: func(s *explore.S) {
@@ -302,18 +316,21 @@ func TestNondeterminism(t *testing.T) {
 func TestUnwind_RecoveredPanic(t *testing.T) {
 	sc := explore.Scenario{Name: "stubborn", Setup: func(s *explore.S) {
 		var x atomicx.Uint64
-		s.Go("stubborn", func() {
-			for {
-				func() {
-					defer func() { _ = recover() }()
-					x.Load()
-				}()
-			}
-		})
+		s.Go("stubborn", func() { stubborn(&x) })
 		s.Go("other", func() { x.Store(1); panic("enough") })
 	}}
 	f := explore.MustFail(t, explore.Options{MaxSteps: 100}, sc, explore.Livelock)
 	assert.Equal(t, 0, f.Bound)
+}
+
+// stubborn never ends.
+func stubborn(x *atomicx.Uint64) {
+	for {
+		func() {
+			defer func() { _ = recover() }()
+			x.Load()
+		}()
+	}
 }
 
 func TestChoices_String(t *testing.T) {

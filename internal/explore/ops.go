@@ -60,7 +60,10 @@ func (r *runner) step(t *thread) {
 	if r.trace != nil {
 		r.trace.pending(t)
 	}
-	if r.steps++; r.steps > r.o.MaxSteps {
+	if r.stalls == 0 || r.stalled != r.changes { // turns that are only given away do not count
+		r.steps++
+	}
+	if r.steps > r.o.MaxSteps {
 		r.abort(Livelock, "more than %d steps", r.o.MaxSteps)
 	}
 	if r.prologue {
@@ -239,7 +242,7 @@ func (r *runner) Park(token chan struct{}, done <-chan struct{}) bool {
 	}
 	if at := r.places.at(chanPointer(done)); at.closed {
 		t.clock.join(&at.released)
-	} else { // closed by no step: nobody knows by whom
+	} else { // closed by no step, so nobody knows by whom
 		for _, u := range r.threads {
 			t.clock.join(&u.clock)
 		}

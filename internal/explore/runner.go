@@ -298,7 +298,7 @@ func (r *runner) fail(k Kind, format string, args ...any) {
 	if r.failure == nil {
 		r.failure = &Failure{Scenario: r.sc.Name, Kind: k, Reason: fmt.Sprintf(format, args...)}
 		if r.trace != nil {
-			r.trace.end()
+			r.trace.end(k)
 		}
 	}
 	r.next = nil

@@ -69,11 +69,11 @@ func publishAgainstPark(waiters, rounds int) func(s *explore.S) {
 }
 
 var eventScenarios = []scenario{
-	{"event: publish against park", 5, publishAgainstPark(1, 1)},
-	{"event: publish against park, two readers", 4, publishAgainstPark(2, 1)},
-	{"event: publish against park again", 4, publishAgainstPark(1, 3)},
-	{"event: publish against park again, two readers", 3, publishAgainstPark(2, 2)},
-	{"event: cancel against wake", 5, func(s *explore.S) {
+	{"event: publish against park", explore.Exhaustive, publishAgainstPark(1, 1)},
+	{"event: publish against park, two readers", 8, publishAgainstPark(2, 1)},
+	{"event: publish against park again", 8, publishAgainstPark(1, 3)},
+	{"event: publish against park again, two readers", 6, publishAgainstPark(2, 2)},
+	{"event: cancel against wake", 8, func(s *explore.S) {
 		// Whoever wins, the waiter ends, knows whether the condition holds, and has no token left.
 		var e atomicx.Event
 		var ready, over atomicx.Bool
@@ -90,7 +90,7 @@ var eventScenarios = []scenario{
 		s.Go("canceller", func() { s.Close(done) })
 		s.Finally(idle(&e))
 	}},
-	{"event: one is cancelled, the other must be woken", 4, func(s *explore.S) {
+	{"event: one is cancelled, the other must be woken", 6, func(s *explore.S) {
 		var e atomicx.Event
 		var ready atomicx.Bool
 		done := make(chan struct{})
@@ -100,7 +100,7 @@ var eventScenarios = []scenario{
 		s.Go("canceller", func() { s.Close(done) })
 		s.Finally(idle(&e))
 	}},
-	{"event: two broadcasts at once", 4, func(s *explore.S) {
+	{"event: two broadcasts at once", 8, func(s *explore.S) {
 		// Two make a condition true, each its own half; a waiter needs both, and registers again in between.
 		var e atomicx.Event
 		var sum, over atomicx.Uint64
@@ -117,7 +117,7 @@ var eventScenarios = []scenario{
 		})
 		s.Finally(idle(&e))
 	}},
-	{"event: broadcast against registering again", 3, func(s *explore.S) {
+	{"event: broadcast against registering again", 6, func(s *explore.S) {
 		// A waiter whose condition stays false registers again at once; the broadcast must end all the same.
 		var e atomicx.Event
 		var ready atomicx.Uint64
@@ -129,7 +129,7 @@ var eventScenarios = []scenario{
 		s.Go("waker", func() { ready.Add(1); e.Broadcast(); ready.Add(1); e.Broadcast() })
 		s.Finally(idle(&e))
 	}},
-	{"event: call waiter", 5, func(s *explore.S) {
+	{"event: call waiter", explore.Exhaustive, func(s *explore.S) {
 		// A call waiter that is prepared once is either cancelled or called, once.
 		var e atomicx.Event
 		var ready atomicx.Bool
@@ -151,7 +151,7 @@ var eventScenarios = []scenario{
 			return idle(&e)()
 		})
 	}},
-	{"event: call waiter of a task that goes on", 4, func(s *explore.S) {
+	{"event: call waiter of a task that goes on", 7, func(s *explore.S) {
 		// What a task on a pool does: it drains, registers, looks, and ends its run; being called queues it again, and being
 		// called during a run has it run once more.
 		var e atomicx.Event
@@ -189,7 +189,7 @@ var eventScenarios = []scenario{
 		})
 		s.Finally(idle(&e))
 	}},
-	{"event: parked and called", 3, func(s *explore.S) {
+	{"event: parked and called", 7, func(s *explore.S) {
 		var e atomicx.Event
 		var ready atomicx.Bool
 		var called atomicx.Uint32

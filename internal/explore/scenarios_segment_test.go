@@ -77,7 +77,7 @@ func exact(p *segment.Pool, l *segment.Log) func() error {
 }
 
 var segmentScenarios = []scenario{
-	{"segment: append and roll against readers", 4, func(s *explore.S) {
+	{"segment: append and roll against readers", 3, func(s *explore.S) {
 		// Each segment has one record, so that each append rolls.
 		l := segment.NewLog(segment.Config{SegmentRecords: 1})
 		s.Go("appender", func() { appendAll(l, 3); l.Seal() })
@@ -111,7 +111,7 @@ var segmentScenarios = []scenario{
 			}
 		})
 	}},
-	{"segment: seal against publish", 6, func(s *explore.S) {
+	{"segment: seal against publish", 5, func(s *explore.S) {
 		// A record is in the sealed length or is refused, and the reader reads exactly the sealed length.
 		l := segment.NewLog(segment.Config{SegmentRecords: 2})
 		accepted, sealed, read := 0, uint64(0), 0
@@ -135,7 +135,7 @@ var segmentScenarios = []scenario{
 		})
 	}},
 	{"segment: trim against a reader that pins", 4, trimAgainst(2, func(l *segment.Log) { readAll(l, l.NewReader()) })},
-	{"segment: trim against two readers that pin", 2, func(s *explore.S) {
+	{"segment: trim against two readers that pin", 3, func(s *explore.S) {
 		read := func(l *segment.Log) { readAll(l, l.NewReader()) }
 		trimAgainst(1, read, read)(s)
 	}},
@@ -159,7 +159,7 @@ var segmentScenarios = []scenario{
 			off += uint64(n)
 		}
 	})},
-	{"segment: trim against searches", 4, trimAgainst(2, func(l *segment.Log) {
+	{"segment: trim against searches", 5, trimAgainst(2, func(l *segment.Log) {
 		next := l.Committed()
 		off := l.OffsetAt(1001) // the append time of offset 1
 		explore.Assert(off >= 1 || off == 0 && next == 0, "offset %d at a length of %d", off, next)
@@ -167,7 +167,7 @@ var segmentScenarios = []scenario{
 			explore.Assert(at == 1001, "time %d", at)
 		}
 	})},
-	{"segment: truncate against a snapshot", 6, func(s *explore.S) {
+	{"segment: truncate against a snapshot", 5, func(s *explore.S) {
 		l := segment.NewLog(segment.Config{SegmentRecords: 2})
 		s.Go("appender", func() {
 			appendAll(l, 2)
@@ -207,7 +207,7 @@ var segmentScenarios = []scenario{
 			return nil
 		})
 	}},
-	{"segment: waiting for memory", 4, func(s *explore.S) {
+	{"segment: waiting for memory", 5, func(s *explore.S) {
 		// Two logs share a pool of one block. The second appends when the first has dropped its segment.
 		p := segment.NewPool(4096, 4096)
 		full := segment.NewLog(segment.Config{Pool: p})
@@ -236,7 +236,7 @@ var segmentScenarios = []scenario{
 		})
 		s.Finally(exact(p, next))
 	}},
-	{"segment: publish against park", 4, func(s *explore.S) {
+	{"segment: publish against park", 3, func(s *explore.S) {
 		// The log and an event together, as the partition uses them.
 		l := segment.NewLog(segment.Config{SegmentRecords: 1})
 		var more atomicx.Event

@@ -69,8 +69,9 @@ func (r *runner) pick(cur *thread) *thread {
 	}
 }
 
-// maxStalls is how often all threads in a Relax get another turn although nothing changes.
-const maxStalls = 8
+// maxStalls is how often all threads in a Relax get another turn although nothing changes: more than the turns of any loop
+// that gives up by itself.
+const maxStalls = 300
 
 // over is called when nothing can go on, and reports whether that is the end, good or bad.
 func (r *runner) over() bool {

@@ -221,11 +221,15 @@ func (tr *tracer) ran(t *thread, p unsafe.Pointer, write bool) {
 	tr.read[at][t.id] = tr.where[t.id]
 }
 
-// end writes down where the threads that are left stand.
-func (tr *tracer) end() {
+// end writes down where the threads that are left stand after a failure.
+func (tr *tracer) end(k Kind) {
 	for _, t := range tr.r.threads {
 		if !t.ended {
-			fmt.Fprintf(&tr.b, "   end  %-12s %-44s %s\n", t.name, waiting(t.op), tr.where[t.id])
+			does := waiting(t.op)
+			if t == tr.r.running && (k == Panic || k == Race) {
+				does = "fails"
+			}
+			fmt.Fprintf(&tr.b, "   end  %-12s %-44s %s\n", t.name, does, tr.where[t.id])
 		}
 	}
 }
@@ -250,13 +254,19 @@ func where() string {
 	var pcs [32]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs[:])])
 	var lines []string
+	last := ""
 	for {
 		f, more := frames.Next()
 		if strings.HasSuffix(f.Function, "explore.(*runner).call") || len(lines) == 4 {
 			break
 		}
 		if !own(f.File) {
-			lines = append(lines, short(fmt.Sprintf("%s:%d", f.File, f.Line)))
+			line := fmt.Sprintf(":%d", f.Line)
+			if f.File != last {
+				line = short(f.File) + line
+			}
+			last = f.File
+			lines = append(lines, line)
 		}
 		if !more {
 			break

@@ -3,6 +3,7 @@ package delivery
 import (
 	"time"
 
+	"github.com/leatlog/leat/engine/internal/partition"
 	"github.com/leatlog/leat/internal/atomicx"
 )
 
@@ -28,6 +29,21 @@ func (l *Lane) Stop(cause error) {
 	l.mu.Unlock()
 	l.interrupt(wishStop)
 	l.part.RemoveGate(l.gate)
+}
+
+// evicted is told by the gate that the lane lags too far behind.
+func (l *Lane) evicted() {
+	l.Stop(partition.ErrEvicted)
+	if l.cfg.OnEvicted != nil {
+		l.cfg.OnEvicted()
+	}
+}
+
+// why returns what ended the lane.
+func (l *Lane) why() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.cause
 }
 
 // interrupt sets a wish and returns when no delivery can begin that does not know it; see the proof.
@@ -65,22 +81,6 @@ func (l *Lane) Seek(start Start) error {
 	return nil
 }
 
-// end is the lane's end, on its worker: it reads no more.
-func (l *Lane) end() {
-	if l.over {
-		return
-	}
-	l.over = true
-	l.part.Committed().Cancel(l.rest)
-	l.seg.Close()
-	l.stats.set(&l.n)
-	l.task.StopTimer()
-	l.mu.Lock()
-	cause := l.cause
-	l.mu.Unlock()
-	l.cfg.OnEnd(cause)
-}
-
 // Partition returns the number of the lane's partition.
 func (l *Lane) Partition() int { return l.part.Index() }
 
@@ -89,20 +89,27 @@ func (l *Lane) Position() int64 { return int64(l.pos.Load()) }
 
 // Lag returns how many retained records the lane has not processed.
 func (l *Lane) Lag() int64 {
+	at := l.Position() // first, so that it is not beyond next
 	first, next := l.part.Snapshot()
-	return next - min(max(l.Position(), first), next)
+	return next - min(max(at, first), next)
 }
 
-// Drained reports whether there is nothing left for the lane to do: it has processed all, or is paused or ended.
+// Drained reports whether there is nothing left for the lane to do: it has processed all, or is paused or ended, and is not
+// at work. See the proof.
 func (l *Lane) Drained() bool {
-	return l.wish.Load()&(wishPause|wishStop) != 0 || l.Lag() == 0
+	next := l.part.Log().Committed()
+	if l.pos.Load() < next && l.wish.Load()&(wishPause|wishStop) == 0 {
+		return false
+	}
+	return l.stats.began.Load() == 0
 }
 
-// Task is used to ask whether a handler of this lane runs on the calling goroutine.
-func (l *Lane) RunningHere() bool { return l.task.RunningHere() }
-
-// InHandler returns since when the lane's present quantum has been running, and whether a handler is being called now.
-func (l *Lane) InHandler() (since time.Time, running bool) {
+// Inside reports whether the handler, or another function of the user's, is being called, and for how long the present turn
+// has been going on.
+func (l *Lane) Inside() (since time.Duration, yes bool) {
 	began := l.stats.began.Load()
-	return time.Unix(0, began), began != 0 && l.phase.Load() == inHandler
+	if began == 0 || l.phase.Load() != inside {
+		return 0, false
+	}
+	return time.Duration(max(0, l.cfg.Clock.Now()-began)), true
 }

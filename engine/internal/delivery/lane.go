@@ -16,7 +16,8 @@ type Handler struct {
 	Batch func(ctx context.Context, ms []Message) error
 }
 
-// Message is one record on its way to a handler. It is valid until the handler returns.
+// Message is one record on its way to a handler. It is valid until the handler returns; what a handler changes in it
+// changes nothing for the next attempt.
 type Message struct {
 	segment.Record
 	Topic string
@@ -33,36 +34,51 @@ type Config struct {
 	MaxDeliveries int             // 0 means no limit
 	BatchSize     int             // for Handler.Batch
 	ErrorOnGap    bool            // a gap ends the lane with an OffsetError
+	Clock         *atomicx.Clock
 
 	// Rested is broadcast when a lane has nothing to do at the moment.
 	Rested *atomicx.Event
 
 	// Told of what happens, on the worker and under no lock. Each may be nil, but OnEnd.
 	OnGap     func(partition int, from, to int64)
-	OnFailure func(m *Message, err error)
-	OnDrop    func(m *Message, err error)
-	OnEnd     func(err error) // the lane has ended: it reads no more, and no handler of it runs
+	OnFailure func(ctx context.Context, m *Message, err error) // once for a batch, with its first record
+	OnDrop    func(ctx context.Context, m *Message, err error) // for each record
+	OnEnd     func(err error)                                  // the lane has ended: it reads no more, and no handler of it runs
+
+	// OnEvicted is told that the lane is stopped for its lag, maybe long before OnEnd. It is called under the role of the
+	// partition's appender and must be quick. May be nil.
+	OnEvicted func()
 }
 
 // Lane is one (subscription, partition). At most one worker runs it at any instant.
 //
 // # Shared state
 //
-//	wish   bits set by callers of Pause, Seek and Stop, looked at by the worker before each delivery
-//	phase  stored by the worker: resting, about to deliver, in the handler; loaded by Pause and Stop
+//	wish   bits set by callers of Pause, Seek and Stop, looked at by the worker before each call of user code
+//	phase  stored by the worker: resting, about to call user code, inside it; loaded by Pause, Seek and Stop
 //	pos    the offset of the next record to process; CASed by the worker when one is settled, stored by Seek
+//	began  stored by the worker: when the present turn began, 0 between two; loaded by Drained
 //
 // # Proof
 //
-// No new delivery after Pause or Stop returned. The worker stores about-to-deliver in phase and then loads wish. Pause sets
-// its bit in wish and then loads phase. In their one total order either the worker sees the bit, and does not deliver, or
-// Pause sees about-to-deliver, and waits for the few instructions until the worker has either seen the bit or entered the
-// handler: a delivery that thus began before Pause returned.
+// No new delivery after Pause or Stop returned. The worker stores about-to in phase and then loads wish. Pause sets its bit
+// in wish and then loads phase. In their one total order either the worker sees the bit, and does not deliver, or Pause sees
+// about-to, and waits for the few instructions until the worker has either seen the bit or entered the handler: a delivery
+// that thus began before Pause returned. The same holds for the notice of a gap.
 //
 // A seek is never undone. Seek stores the target in pos and then sets its bit. The worker settles the record at offset o by
 // a CAS of pos from o, so it moves nothing once another target is there; and if the target happens to be o itself, the bit,
 // which the worker looks at before the next delivery, takes it back to o. The target is read under mu together with the
 // clearing of the bit, so of two seeks the later one counts. No other delivery begins after Seek returned, as with Pause.
+//
+// Drained is true only if nothing is left to do. It loads the end of the log, then pos (or the pause bit), then began. The
+// worker stores began before it moves pos over a record, and clears it when all user code of that turn is over and the
+// counters are stored. So if pos is at the end and began is 0, the last record is over, whether it was settled before the
+// handler or after it; and the same goes for the record that a paused or stopped lane was in. Whatever makes Drained true
+// later happens in a turn, and that broadcasts Rested when it has cleared began.
+//
+// Nothing runs too early. A new lane has its hold bit set, with which a run does nothing at all; Start clears it. So a lane
+// that is stopped or put out before that ends only after Start.
 type Lane struct {
 	// Immutable after New.
 	cfg  *Config
@@ -71,26 +87,28 @@ type Lane struct {
 	task *dispatch.Task
 	ctx  context.Context // for handlers; ends with the subscription
 	rest *atomicx.Waiter // on the partition's event while there is nothing to read
+	most int             // how many records to read at once
 
 	// The worker's own.
 	seg     segment.Reader
-	quantum int
+	turn    turn
 	msg     Message
 	batch   []Message
-	ready   int       // how many records of batch, or msg, are read and not settled
-	attempt int       // how often these have been delivered
-	due     time.Time // when they may be delivered again; zero means now
-	gateAt  uint64    // what the gate was last told
+	at      uint64 // offset of the first record in msg or batch
+	ready   int    // how many records of batch, or msg, are read and not settled
+	attempt int    // how often these have been delivered
+	due     int64  // when they may be delivered again; 0 means now
+	gateAt  uint64 // what the gate was last told
 	n       counts
-	over    bool // end has run
+	over    bool // it has ended
 
 	_ atomicx.Pad
-	// wish is set by callers and cleared by the worker and Resume; see the proof. It publishes no memory but target,
-	// which is under mu as well.
+	// wish is set by callers, and cleared by the worker, Start and Resume; see the proof. It publishes no memory but target,
+	// which is under mu as well, and with its hold bit what was done before Start.
 	wish atomicx.Uint32
-	// pos is CASed by the worker and stored by Seek; Position and Stats load it. It publishes no memory.
+	// pos is CASed by the worker and stored by Seek; Position, Drained and Stats load it. It publishes no memory.
 	pos atomicx.Uint64
-	// phase is stored by the worker and loaded by Pause and Stop. It publishes no memory.
+	// phase is stored by the worker and loaded by Pause, Seek, Stop and Stats. It publishes no memory.
 	phase atomicx.Uint64
 	_     atomicx.Pad
 
@@ -105,92 +123,95 @@ const (
 	wishPause uint32 = 1 << iota
 	wishSeek
 	wishStop
+	wishHold
 )
 
 const (
 	resting uint64 = iota
 	aboutTo
-	inHandler
-)
-
-// Bounds of the number of records in a quantum, and the time that it is steered to.
-const (
-	quantumFirst = 64
-	quantumMax   = 1024
-	quantumTime  = time.Millisecond
+	inside
 )
 
 // Start chooses an offset between the oldest retained and the one past the newest.
 type Start = func(first, next uint64) (uint64, error)
 
-// New returns a lane that starts where start says. Nothing is delivered before the first Wake.
+// New returns a lane that stands where start says, and does nothing before Start.
 func New(ctx context.Context, cfg *Config, part *partition.Partition, gate *partition.Gate, pool *dispatch.Pool, opt dispatch.Options, start Start) (*Lane, error) {
-	l := &Lane{cfg: cfg, part: part, gate: gate, quantum: quantumFirst}
+	l := &Lane{cfg: cfg, part: part, gate: gate, most: 1}
+	if cfg.Handler.Batch != nil {
+		l.most = cfg.BatchSize
+	}
+	l.wish.Store(wishHold)
 	l.task = pool.NewTask(l.run, opt)
 	l.rest = atomicx.NewCallWaiter(l.task.Wake)
 	l.ctx = partition.WithOrigin(ctx, gate)
 	l.msg.Topic = cfg.Topic
-	gate.Evicted = func() { l.Stop(partition.ErrEvicted) }
-	pos, err := part.AddGate(gate, start)
+	l.seg.Init(part.Log())
+	gate.Evicted = l.evicted
+	pos, err := part.AddGate(gate, func(first, next uint64) (uint64, error) {
+		pos, err := start(first, next)
+		l.pos.Store(pos) // before the gate can be put out
+		return pos, err
+	})
 	if err != nil {
 		l.task.Stop()
 		return nil, err
 	}
-	l.pos.Store(pos)
 	l.gateAt = pos
-	l.seg.Init(part.Log())
 	l.seg.Seek(pos)
 	return l, nil
 }
 
-// Wake lets the lane look at what there is to do.
-func (l *Lane) Wake() { l.task.Wake() }
+// Start lets the lane deliver.
+func (l *Lane) Start() {
+	l.wish.And(^wishHold)
+	l.task.Wake()
+}
 
-// run is one quantum.
+// run is one turn on a worker.
 func (l *Lane) run() dispatch.Again {
-	if l.over {
+	if l.over || l.wish.Load()&wishHold != 0 {
 		return false
 	}
-	began := time.Now()
-	l.stats.began.Store(began.UnixNano())
-	before := l.n.handled
-	again := l.work(before + int64(l.quantum))
-	took := time.Since(began)
-	l.n.busy += int64(took)
+	began := l.cfg.Clock.Now()
+	l.turn.begin(began, l.n.handled)
+	l.stats.began.Store(began)
+	again := l.work()
 	l.advance()
+	l.n.busy += l.cfg.Clock.Now() - began
 	l.stats.set(&l.n)
 	l.stats.began.Store(0)
-	switch {
-	case took > quantumTime:
-		l.quantum = max(1, l.quantum/2)
-	case again && took < quantumTime/4:
-		l.quantum = min(quantumMax, l.quantum*2)
-	}
 	if !again {
 		l.cfg.Rested.Broadcast()
+	}
+	if l.over {
+		l.task.Stop()
+		l.cfg.OnEnd(l.why())
 	}
 	return dispatch.Again(again)
 }
 
-// work delivers until so many records have been handled, and returns whether there may be more to do now.
-func (l *Lane) work(until int64) (again bool) {
-	for l.n.handled < until {
+// work delivers until the turn is over, and returns whether there may be more to do now.
+func (l *Lane) work() (again bool) {
+	for {
 		if w := l.wish.Load(); w != 0 && !l.obey(w) {
 			return false
 		}
 		if l.ready == 0 && !l.read() {
 			return false
 		}
-		if !l.due.IsZero() {
-			if d := time.Until(l.due); d > 0 {
-				l.task.WakeAfter(d)
+		if l.due != 0 {
+			if d := l.due - l.cfg.Clock.Now(); d > 0 {
+				l.task.WakeAfter(time.Duration(d))
 				return false
 			}
-			l.due = time.Time{}
+			l.due = 0
 		}
 		l.deliver()
+		if l.n.handled >= l.turn.look && l.turn.over(l.cfg.Clock.Now(), l.n.handled) {
+			return true
+		}
 	}
-	return true
 }
 
 // obey does what others want from the lane, and reports whether it may go on.
@@ -206,13 +227,21 @@ func (l *Lane) obey(w uint32) bool {
 		l.pos.Store(off)
 		l.mu.Unlock()
 		l.seg.Seek(off)
-		l.ready, l.due = 0, time.Time{}
+		l.ready, l.due = 0, 0
 	}
 	if w&wishPause != 0 {
 		l.part.Committed().Cancel(l.rest) // a paused lane costs its publishers nothing
 		return false
 	}
 	return true
+}
+
+// end makes this the lane's last run: it reads no more.
+func (l *Lane) end() {
+	l.over = true
+	l.part.Committed().Cancel(l.rest)
+	l.seg.Close()
+	l.msg.Record, l.batch = segment.Record{}, nil // views, which would keep memory
 }
 
 // advance tells the gate where the lane is.
@@ -223,8 +252,8 @@ func (l *Lane) advance() {
 	}
 }
 
-// read reads the next record or batch. If there is none the lane has registered for it, or has ended, and read returns
-// false.
+// read reads the next record or batch. If it returns false the lane has registered for it, or has ended, or somebody wants
+// something of it and is going to wake it.
 func (l *Lane) read() bool {
 	for !l.fetch() {
 		l.advance() // before the pin moves on: who waits for this segment to go may have it
@@ -237,7 +266,9 @@ func (l *Lane) read() bool {
 			}
 			l.part.Committed().Cancel(l.rest)
 		case state == segment.Below && !l.part.Ended() && !l.cfg.ErrorOnGap:
-			l.gap()
+			if !l.gap() {
+				return false
+			}
 		default:
 			l.Stop(l.part.ReadError(l.seg.Position()))
 			l.end()
@@ -249,49 +280,61 @@ func (l *Lane) read() bool {
 
 // fetch takes the next record or batch out of the window.
 func (l *Lane) fetch() bool {
-	l.attempt = 0
+	n := min(l.seg.Window(), l.most)
+	l.attempt, l.at = 0, l.seg.Position()
+	l.take(n)
+	return n > 0
+}
+
+// take takes n records out of the window.
+func (l *Lane) take(n int) {
+	l.ready = n
 	if l.cfg.Handler.Batch == nil {
-		if !l.seg.Next(&l.msg.Record) {
-			return false
-		}
-		l.ready = 1
-		return true
+		l.seg.Next(&l.msg.Record)
+		return
 	}
-	n := min(l.seg.Window(), l.cfg.BatchSize)
 	if l.batch == nil && n > 0 {
-		l.batch = make([]Message, l.cfg.BatchSize)
+		l.batch = make([]Message, l.most)
 	}
 	for i := range n {
 		l.seg.Next(&l.batch[i].Record)
 		l.batch[i].Topic = l.cfg.Topic
 	}
-	l.ready = n
-	return n > 0
 }
 
-// gap moves over records that were dropped before the lane got to them.
-func (l *Lane) gap() {
-	from := l.seg.Position()
-	to := l.part.Log().First()
-	if to <= from {
-		return
+// gap moves over records that were dropped before the lane got to them. It returns false if somebody wants something of the
+// lane that comes first.
+func (l *Lane) gap() bool {
+	from, to := l.seg.Position(), l.part.Log().First()
+	if !l.enter() {
+		return false
 	}
+	defer atomicx.StoreRelease(&l.phase, resting)
 	l.n.lost += int64(to - from)
 	l.pos.CompareAndSwap(from, to)
 	l.seg.Seek(to)
 	if l.cfg.OnGap != nil {
 		l.cfg.OnGap(l.part.Index(), int64(from), int64(to))
 	}
+	return true
+}
+
+// enter begins a call of user code, unless somebody wants something of the lane that comes first.
+func (l *Lane) enter() bool {
+	l.phase.Store(aboutTo)
+	if l.wish.Load() != 0 { // pairs with interrupt; work looks what it is
+		atomicx.StoreRelease(&l.phase, resting)
+		return false
+	}
+	atomicx.StoreRelease(&l.phase, inside)
+	return true
 }
 
 // deliver calls the handler with what has been read.
 func (l *Lane) deliver() {
-	l.phase.Store(aboutTo)
-	if l.wish.Load() != 0 { // pairs with interrupt; work looks what it is
-		atomicx.StoreRelease(&l.phase, resting)
+	if !l.enter() {
 		return
 	}
-	atomicx.StoreRelease(&l.phase, inHandler)
 	l.attempt++
 	l.n.handled += int64(l.ready)
 	if l.attempt > 1 {
@@ -303,8 +346,8 @@ func (l *Lane) deliver() {
 	// A handler that ends its goroutine (runtime.Goexit) has failed; the pool brings a new worker.
 	err := ErrGoexit
 	defer func() {
-		atomicx.StoreRelease(&l.phase, resting)
 		if err != nil {
+			defer atomicx.StoreRelease(&l.phase, resting) // hooks may end the goroutine, too
 			l.failed(err)
 			return
 		}
@@ -313,18 +356,10 @@ func (l *Lane) deliver() {
 			l.commit()
 		}
 		l.ready = 0
+		atomicx.StoreRelease(&l.phase, resting)
 	}()
 	err = l.call()
 }
 
-// messages returns what is to be delivered.
-func (l *Lane) messages() []Message { return l.batch[:l.ready] }
-
 // commit moves the position over what has been read, unless a seek has moved it meanwhile.
-func (l *Lane) commit() {
-	first := l.msg.Offset
-	if l.cfg.Handler.Batch != nil {
-		first = l.batch[0].Offset
-	}
-	l.pos.CompareAndSwap(uint64(first), uint64(first)+uint64(l.ready))
-}
+func (l *Lane) commit() { l.pos.CompareAndSwap(l.at, l.at+uint64(l.ready)) }

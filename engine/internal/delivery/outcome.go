@@ -3,8 +3,8 @@ package delivery
 import (
 	"errors"
 	"fmt"
+	"math"
 	"runtime/debug"
-	"time"
 )
 
 // ErrGoexit is the failure of a handler that ended its goroutine.
@@ -32,7 +32,7 @@ func (l *Lane) call() (err error) {
 		}
 	}()
 	if l.cfg.Handler.Batch != nil {
-		ms := l.messages()
+		ms := l.batch[:l.ready:l.ready]
 		for i := range ms {
 			ms[i].Attempt = l.attempt
 		}
@@ -42,29 +42,43 @@ func (l *Lane) call() (err error) {
 	return l.cfg.Handler.One(l.ctx, &l.msg)
 }
 
-// failed decides what becomes of records whose handler has failed: they are tried again after a while, or given up.
+// failed decides what becomes of records whose handler has failed: they are tried again after a while, or given up. It is
+// all decided before anybody is told, since who is told may end the goroutine.
 func (l *Lane) failed(err error) {
-	l.n.failed += int64(l.ready)
-	m := &l.msg
-	if l.cfg.Handler.Batch != nil {
-		m = &l.batch[0]
-	}
-	if l.cfg.OnFailure != nil {
-		l.cfg.OnFailure(m, err)
-	}
-	if l.cfg.AtMostOnce {
+	n := l.ready
+	l.seg.Back(l.at)
+	l.take(n) // as they were before the handler had them
+	l.n.failed += int64(n)
+	dropped := false
+	switch {
+	case l.cfg.AtMostOnce:
 		l.ready = 0 // committed before the call, whatever came of it
-		return
-	}
-	if l.ctx.Err() == nil && l.cfg.MaxDeliveries > 0 && l.attempt >= l.cfg.MaxDeliveries {
-		l.n.dropped += int64(l.ready)
+	case l.ctx.Err() == nil && l.cfg.MaxDeliveries > 0 && l.attempt >= l.cfg.MaxDeliveries:
+		dropped = true
+		l.n.dropped += int64(n)
 		l.commit()
 		l.ready = 0
-		if l.cfg.OnDrop != nil {
-			l.cfg.OnDrop(m, err)
-		}
-		return
+	default:
+		wait := int64(l.cfg.Backoff[min(l.attempt, len(l.cfg.Backoff))-1])
+		now := l.cfg.Clock.Now()
+		l.due = now + min(wait, math.MaxInt64-now)
 	}
-	backoff := l.cfg.Backoff
-	l.due = time.Now().Add(backoff[min(l.attempt, len(backoff))-1])
+	if l.cfg.OnFailure != nil {
+		l.cfg.OnFailure(l.ctx, l.message(0), err)
+	}
+	if dropped && l.cfg.OnDrop != nil {
+		for i := range n {
+			l.cfg.OnDrop(l.ctx, l.message(i), err)
+		}
+	}
+}
+
+// message returns one of the messages that have just been handled.
+func (l *Lane) message(i int) *Message {
+	m := &l.msg
+	if l.cfg.Handler.Batch != nil {
+		m = &l.batch[i]
+	}
+	m.Attempt = l.attempt
+	return m
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/leatlog/leat/internal/atomicx"
 )
 
-// counts are kept by the worker, plain, and shown at the end of each quantum.
+// counts are kept by the worker, plain, and shown at the end of each turn.
 type counts struct {
 	handled     int64 // records given to the handler, again and again if need be
 	delivered   int64 // records whose handler returned nil
@@ -14,13 +14,16 @@ type counts struct {
 	redelivered int64 // records given to the handler not for the first time
 	dropped     int64 // records given up after MaxDeliveries
 	lost        int64 // records dropped by retention before the lane got to them
-	busy        int64 // nanoseconds in quanta
+	busy        int64 // nanoseconds in turns
 }
 
-// shared is what Stats sees. All of it is stored by the worker at the end of a quantum, and publishes no memory.
+// shared is what Stats sees. All of it is stored by the worker at the end of a turn, and publishes no memory.
 type shared struct {
 	delivered, failed, redelivered, dropped, lost, busy atomicx.Int64 // stored by the worker, loaded by Stats
-	began                                               atomicx.Int64 // when the present quantum began; 0 between two; same
+
+	// began is when the present turn began, and 0 between two: stored by the worker at both ends, loaded by Stats and
+	// Drained. Storing 0 comes after all else that the turn does, and is the barrier before its look at who waits for Rested.
+	began atomicx.Int64
 }
 
 func (s *shared) set(n *counts) {
@@ -44,8 +47,8 @@ type Stats struct {
 	Lost          int64
 	HandlerTime   time.Duration
 	Paused        bool
-	Running       bool          // a handler is being called
-	RunningFor    time.Duration // for how long the present quantum has been running
+	Running       bool          // a handler, or a hook on its behalf, is being called
+	RunningFor    time.Duration // for how long the present turn has been going on
 }
 
 // Stats returns a snapshot; now is the engine's clock.
@@ -67,8 +70,6 @@ func (l *Lane) Stats(now int64) Stats {
 	if t, ok := l.part.Log().TimeOf(uint64(at)); ok && s.Lag > 0 {
 		s.LagTime = time.Duration(max(0, now-t))
 	}
-	if since, running := l.InHandler(); running {
-		s.Running, s.RunningFor = true, time.Since(since)
-	}
+	s.RunningFor, s.Running = l.Inside()
 	return s
 }

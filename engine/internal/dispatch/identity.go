@@ -3,8 +3,8 @@ package dispatch
 import "runtime"
 
 // goroutineID returns the number that the runtime prints for the calling goroutine ("goroutine 18 [running]:"). The runtime
-// never gives a number out twice. It costs about a microsecond, so it is for starting a worker and for calls that may
-// block anyway; 0 means that the runtime's text was not understood, and never equals anybody's number.
+// never gives a number out twice. It costs some microseconds, so it is for starting a worker and for calls that may block
+// anyway; 0 means that the runtime's text was not understood, and never equals anybody's number.
 func goroutineID() uint64 {
 	var text [64]byte
 	return parseGoroutineID(text[:runtime.Stack(text[:], false)])

@@ -95,7 +95,7 @@ func (p *Pool) Wait(done <-chan struct{}) bool {
 }
 
 // OnWorker reports whether the calling goroutine is inside a run of one of this pool's tasks, dedicated ones included.
-// It costs about a microsecond: ask it only where the alternative is a deadlock.
+// It costs some microseconds: ask it only where the alternative is a deadlock.
 func (p *Pool) OnWorker() bool {
 	id := goroutineID()
 	p.mu.Lock()

@@ -142,6 +142,17 @@ func (m *model) running() (n int) {
 	return n
 }
 
+// inside is the bookkeeping of a pool at rest: who does not run is parked, and nobody searches.
+func (m *model) inside() dispatch.Inside {
+	known := m.workers
+	for _, t := range m.tasks {
+		if t.dedicated && t.state != dispatch.Stopped {
+			known++
+		}
+	}
+	return dispatch.Inside{Parked: m.workers - m.running(), Known: known}
+}
+
 // pick draws one of the tasks for which ok holds, or skips the action if there is none.
 func (m *model) pick(t *rapid.T, ok func(modelTask) bool) int {
 	var those []int
@@ -296,6 +307,7 @@ func checkModel(t *rapid.T) {
 			}
 			require.Equal(t, len(m.queue), p.Queued())
 			require.Equal(t, m.running(), p.Running())
+			require.Equal(t, m.inside(), p.Inside())
 			for i, l := range limiters {
 				require.Equal(t, m.limiters[i].held, l.Held(), "limiter %d", i)
 				require.Equal(t, len(m.limiters[i].waiting), l.Waiting(), "limiter %d", i)

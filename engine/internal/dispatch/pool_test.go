@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -403,6 +404,26 @@ func TestPool_AllWorkersHelp(t *testing.T) {
 	}
 }
 
+// TestPool_TurnWakesNobody: a task that takes turn after turn keeps its worker, and costs the parked ones no wake-up.
+func TestPool_TurnWakesNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const workers = 3
+		p := dispatch.NewPool(workers, nil)
+		synctest.Wait()
+		turns := 0
+		task := p.NewTask(func() dispatch.Again {
+			assert.Equal(t, workers-1, p.Inside().Parked)
+			turns++
+			return turns < 1000
+		}, dispatch.Options{})
+		task.Wake()
+		synctest.Wait()
+		assert.Equal(t, dispatch.Resting, task.State())
+		p.Close()
+		p.Wait(nil)
+	})
+}
+
 // TestPool_KeepsNoStoppedTask: what a stopped task held can be collected while the pool lives on.
 func TestPool_KeepsNoStoppedTask(t *testing.T) {
 	both(t, func(t *testing.T, opt dispatch.Options) {
@@ -419,6 +440,7 @@ func TestPool_KeepsNoStoppedTask(t *testing.T) {
 				receive(t, ran)
 				task.WakeAfter(watchdog * 1000)
 				task.Stop()
+				task.WakeAfter(watchdog * 1000)
 				receive(t, task.Done())
 			}
 		}()

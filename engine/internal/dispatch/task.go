@@ -27,7 +27,7 @@ type Options struct {
 // # Roles
 //
 //   - waker: any goroutine; also the task's own function, and the timer of WakeAfter.
-//   - worker: the goroutine that runs the task, a different one each time.
+//   - worker: the goroutine of the pool that runs the task, maybe another one each time.
 //   - stopper: any goroutine; also the task's own function.
 //
 // # Shared state
@@ -91,7 +91,7 @@ type Task struct {
 	done    chan struct{} // closed under pool.mu once stopped and not running
 
 	// state is the phase and the marks below. Wakers CAS it without a lock; workers and stoppers change it under pool.mu;
-	// wakers, Stopped and State load it. Going to queued publishes what the waker wrote before to the run, through pool.mu.
+	// wakers, WakeAfter and State load it. Going to queued publishes what the waker wrote before to the run, through pool.mu.
 	state atomicx.Uint32
 
 	// Under pool.mu.
@@ -333,7 +333,7 @@ func (t *Task) Idle(done <-chan struct{}) bool {
 	return await(quiet, done)
 }
 
-// RunningHere reports whether the calling goroutine is inside a run of this task. It costs about a microsecond: ask it only
+// RunningHere reports whether the calling goroutine is inside a run of this task. It costs some microseconds: ask it only
 // where the alternative is a deadlock.
 func (t *Task) RunningHere() bool {
 	id := goroutineID()

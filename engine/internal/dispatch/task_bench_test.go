@@ -2,6 +2,7 @@ package dispatch_test
 
 import (
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -120,6 +121,29 @@ func BenchmarkTaskRoundTrip(b *testing.B) {
 		}
 		close(ask)
 	})
+}
+
+// BenchmarkTaskPaced measures what a producer pays for a Wake that it makes every so often, whether or not the worker has
+// found the time to park in between, beside its own work, which is the gap.
+func BenchmarkTaskPaced(b *testing.B) {
+	for _, gap := range []time.Duration{0, 200, 500, 1000, 2000, 5000} {
+		b.Run(fmt.Sprintf("gap=%v", gap), func(b *testing.B) {
+			var runs atomic.Int64
+			t := newPool(b, 1).NewTask(func() dispatch.Again { runs.Add(1); return false }, dispatch.Options{})
+			var spent time.Duration
+			b.ReportAllocs()
+			for b.Loop() {
+				begin := time.Now()
+				t.Wake()
+				woken := time.Now()
+				spent += woken.Sub(begin)
+				for time.Since(woken) < gap {
+				}
+			}
+			b.ReportMetric(float64(spent)/float64(b.N), "wake-ns/op")
+			b.ReportMetric(float64(runs.Load())/float64(b.N), "runs/op")
+		})
+	}
 }
 
 // BenchmarkTaskWakeAfter measures setting the timer again.

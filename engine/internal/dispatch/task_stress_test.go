@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/leatlog/leat/engine/internal/dispatch"
+	"github.com/leatlog/leat/internal/atomicx"
 )
 
 // worn is a task under stress. Its function checks the sentences of the proof in task.go as far as they can be seen from
@@ -181,6 +182,32 @@ func TestTask_Stress(t *testing.T) {
 	assert.NotZero(t, wokenInRun.Load(), "never reached: a Wake during a run")
 	assert.NotZero(t, stoppedInRun.Load(), "never reached: a Stop during a run")
 	assert.NotZero(t, stoppedWithWork.Load(), "never reached: a Stop of a task that was to run")
+}
+
+// TestTask_StressEndOfRun aims at one sentence of the proof in task.go: the end of a run does not overlook the mark. The
+// waker calls Wake as soon as the run has taken what there was, which is just before the run's end.
+func TestTask_StressEndOfRun(t *testing.T) {
+	rounds := 200000
+	if testing.Short() || raceEnabled {
+		rounds = 50000
+	}
+	both(t, func(t *testing.T, opt dispatch.Options) {
+		var todo atomic.Int64
+		task := newPool(t, 1).NewTask(func() dispatch.Again { todo.Store(0); return false }, opt)
+		await(t, "the task to run", func(done <-chan struct{}) bool {
+			for range rounds {
+				todo.Store(1)
+				task.Wake()
+				for turn := uint32(0); todo.Load() != 0; turn++ {
+					atomicx.Relax(turn % 1000)
+					if turn%1000 == 999 && isClosed(done) {
+						return false
+					}
+				}
+			}
+			return true
+		})
+	})
 }
 
 // TestQueue_Stress lets many tasks come and go on few workers with nothing between them, so that workers search, park and

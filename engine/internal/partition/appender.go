@@ -1,9 +1,9 @@
 package partition
 
 import (
-	"context"
 	"errors"
 	"math"
+	"unsafe"
 
 	"github.com/leatlog/leat/internal/atomicx"
 	"github.com/leatlog/leat/segment"
@@ -31,8 +31,9 @@ const (
 // appendHeld appends one record directly and publishes it. ok is false if it would have to wait for room; then nothing has
 // happened.
 func (p *Partition) appendHeld(r *segment.Record) (off int64, err error, ok bool) {
+	atomicx.Writes(unsafe.Pointer(&p.a)) // the holder's own
 	last := p.a.now
-	p.a.now = p.cfg.Clock.Now()
+	p.stamp()
 	if p.a.now-last < hotGap {
 		p.a.hot++
 	} else {
@@ -48,6 +49,16 @@ func (p *Partition) appendHeld(r *segment.Record) (off int64, err error, ok bool
 	off = int64(p.log.Staged()) - 1
 	p.publish()
 	return off, nil, true
+}
+
+// stamp reads the clock for the batch that begins. With MaxAge, which works in whole segments, it ends the active segment if
+// that began a quarter of MaxAge ago: so the last record of a segment is never much younger than the first.
+func (p *Partition) stamp() {
+	p.a.now = p.cfg.Clock.Now()
+	if p.timer != nil && p.a.now >= p.a.rollAt {
+		p.log.Roll()
+		p.a.rollAt = p.a.now + max(1, int64(p.cfg.Limits.MaxAge/4))
+	}
 }
 
 // stage copies one record into the log, not visible yet.
@@ -70,14 +81,16 @@ func (p *Partition) stage(r *segment.Record) (verdict, error) {
 // drain takes up to limit entries that are ready off the ring, stages their records and publishes them. It returns how many
 // it took, and whether it stopped at one for which there is no room.
 func (p *Partition) drain(limit int) (n int, stuck bool) {
+	atomicx.Writes(unsafe.Pointer(&p.a)) // the holder's own
 	pos := p.ring.Head()
 	if !p.ring.IsReady(pos) {
 		return 0, false
 	}
-	p.a.now = p.cfg.Clock.Now() // one stamp for the batch
+	p.stamp()
 	for n < limit && p.ring.IsReady(pos) {
 		s := p.ring.Slot(pos, 0)
-		if s.kind == kindInline {
+		atomicx.Writes(unsafe.Pointer(s)) // what it points to is let go
+		if s.kind() == kindInline {
 			stuck = !p.takeInline(s, pos)
 		} else {
 			stuck = !p.takeRequest(s)
@@ -85,7 +98,7 @@ func (p *Partition) drain(limit int) (n int, stuck bool) {
 		if stuck {
 			break
 		}
-		pos = p.ring.Advance(pos, int(s.slots))
+		pos = p.ring.Advance(pos, s.slots())
 		n++
 	}
 	if n > 0 {
@@ -122,6 +135,7 @@ func (p *Partition) takeInline(s *slot, pos uint64) bool {
 		if v == noRoom {
 			return false
 		}
+		p.publish() // what came before is told before
 		p.tell(s.done, -1, err)
 		s.done = nil
 		return true
@@ -167,6 +181,7 @@ func (p *Partition) takeRequest(s *slot) bool {
 		case noRoom:
 			p.finish(result{req: req}, errNoMemory) // its publisher waits for memory and comes again
 		default:
+			p.publish() // what came before is told before
 			p.finish(result{req: req}, err)
 		}
 		return true
@@ -178,27 +193,48 @@ func (p *Partition) takeRequest(s *slot) bool {
 	return true
 }
 
-// stageAll stages all records of a request, or none.
+// stageAll stages all records of a request, or none. It takes what memory comes with each segment; if that does not do for
+// the last record it gives it all back, and from then on has a block for the whole batch or does not begin. So it fails again
+// and again without taking or giving anything, which would wake others that wait for memory, and they in turn this one.
 func (p *Partition) stageAll(req *request) (verdict, error) {
-again:
 	if len(req.batch) > 1 {
 		p.publish() // what is staged so far must not be dropped with a batch that does not fit
 	}
-	for i := range req.batch {
-		err := p.log.Append(&req.batch[i], p.a.now)
+	for {
+		var err error
+		if req.tight {
+			err = p.log.Ensure(req.size, req.records, p.a.now)
+		}
 		if err == nil {
+			err = p.stageEach(req.batch)
+		}
+		if err == nil {
+			return staged, nil
+		}
+		if !req.tight && errors.Is(err, segment.ErrNoMemory) {
+			req.tight = true
 			continue
 		}
-		if i > 0 {
-			p.log.Unstage()
+		if v, err := p.settle(err); v != staged {
+			return v, err
 		}
-		v, err := p.settle(err)
-		if v == staged {
-			goto again
-		}
-		return v, err
 	}
-	return staged, nil
+}
+
+// stageEach stages the records, or none.
+func (p *Partition) stageEach(batch []segment.Record) error {
+	for i := range batch {
+		if v := batch[i].Value; atomicx.Exploring && len(v) > 0 {
+			atomicx.Reads(unsafe.Pointer(&v[0])) // the publisher's, who stands still
+		}
+		if err := p.log.Append(&batch[i], p.a.now); err != nil {
+			if i > 0 {
+				p.log.Unstage()
+			}
+			return err
+		}
+	}
+	return nil
 }
 
 // settle says what to do about an error of the log: staged means try again.
@@ -217,7 +253,7 @@ func (p *Partition) settle(err error) (verdict, error) {
 	case errors.Is(err, segment.ErrExhausted):
 		return refused, ErrExhausted
 	case errors.Is(err, segment.ErrTooLarge):
-		return refused, ErrTooLarge
+		return refused, ErrTooLarge // limits that were checked before make this impossible
 	default:
 		return refused, p.refusal()
 	}
@@ -236,8 +272,8 @@ func (p *Partition) publish() {
 		}
 		p.committed.Broadcast() // the CAS in Publish is the barrier before its look at who waits
 		p.note()
-		if p.timer != nil {
-			p.keepAge()
+		if p.timer != nil && p.a.age == ageUnset {
+			p.armAge()
 		}
 		if p.log.Staged() >= p.evictAt.Load() {
 			p.evict()
@@ -267,15 +303,14 @@ func (p *Partition) finish(r result, err error) {
 		p.tell(r.done, off, err)
 	case r.req.owned:
 		p.tell(r.req.done, off, err)
-		r.req.free()
+		p.free(r.req)
 	default:
 		r.req.finish(off, err)
 	}
 }
 
-// failAll fails every entry of the ring that has no room: the partition is closing.
-func (p *Partition) failAll() {
-	err := p.refusal()
+// failAll fails every entry of the ring: the partition is closing and there is no room, or an Appender has it.
+func (p *Partition) failAll(err error) {
 	for turn := uint32(0); ; {
 		pos := p.ring.Head()
 		if !p.ring.IsReady(pos) {
@@ -287,14 +322,16 @@ func (p *Partition) failAll() {
 			continue
 		}
 		s := p.ring.Slot(pos, 0)
-		switch {
-		case s.kind == kindInline:
+		switch req := s.req; {
+		case s.kind() == kindInline:
 			p.tell(s.done, -1, err)
-		case s.req.take():
-			p.finish(result{req: s.req}, err)
+		case req.barrier && req.take():
+			p.finish(result{req: req}, nil) // what was before it has its result
+		case req.take():
+			p.finish(result{req: req}, err)
 		}
 		s.req, s.done = nil, nil
-		p.ring.Release(p.ring.Advance(pos, int(s.slots)))
+		p.ring.Release(p.ring.Advance(pos, s.slots()))
 	}
 }
 
@@ -335,15 +372,16 @@ func (p *Partition) dropOldest() bool {
 	p.gateMu.Lock()
 	defer p.gateMu.Unlock()
 	s, ok := p.log.Oldest()
-	if !ok || s.First == s.End {
+	if !ok || p.held(s) {
 		return false
 	}
-	if p.cfg.OnFull != DropOldest {
-		if low, _, gated := p.gates.Min(); gated && low < s.End {
-			return false
-		}
-	}
 	return p.drop(s)
+}
+
+// held reports whether a gate keeps s, the oldest segment, from being dropped.
+func (p *Partition) held(s segment.Info) bool {
+	low, _, gated := p.gates.Min()
+	return p.cfg.OnFull != DropOldest && gated && low < s.End
 }
 
 // drop drops the oldest segment, which is s. The caller holds gateMu.
@@ -359,30 +397,31 @@ func (p *Partition) drop(s segment.Info) bool {
 // note shows Stats how many bytes the log has.
 func (p *Partition) note() {
 	_, bytes, _ := p.log.Retained()
-	atomicx.StoreRelease(&p.held, uint64(bytes))
+	atomicx.StoreRelease(&p.bytes, uint64(bytes))
 }
 
-// waitForRoom waits until look says to try again (then it returns nil), or fails, or until done is closed.
+// waitForRoom waits until look says to try again (then it returns nil), or fails; it is also called when done is closed. The
+// caller holds the role, or can take it inside look.
+//
+// No wake-up is lost. Whoever changes something that look goes by does so first and then broadcasts room, or gives memory
+// back and broadcasts that; and here the registration comes before the look. What look goes by: the gates (Gate.Advance,
+// RemoveGate, evict), the log (drop gives memory back; TruncateBefore), the engine's memory, the request at the head of the
+// ring (waitOnce, when it gives up), controls (post), the state (end), the Appender's guard (end, Appender.Close).
 func (p *Partition) waitForRoom(done <-chan struct{}, look func() (again bool, err error)) error {
-	w := atomicx.NewWaiter()
-	memory := atomicx.NewCallWaiter(p.room.Broadcast)
-	freed := p.cfg.Log.Pool.Freed()
+	w := p.newRoomWaiter()
 	p.full.Store(1)
 	defer func() {
 		p.full.Store(0)
 		p.stuckOn.Store(nil)
 	}()
 	for {
-		p.room.Prepare(w)
-		freed.Prepare(memory)
+		w.prepare()
 		again, err := look()
 		if again || err != nil {
-			p.room.Cancel(w)
-			freed.Cancel(memory)
+			w.cancel()
 			return err
 		}
-		p.room.Wait(w, done)
-		freed.Cancel(memory)
+		w.wait(done)
 	}
 }
 
@@ -393,29 +432,27 @@ func (p *Partition) lookForHead() (again bool, err error) {
 	}
 	p.runControls()
 	s := p.ring.Slot(p.ring.Head(), 0)
-	if s.kind == kindInline {
-		size := s.stored()
-		return p.roomFor(size, 1, int(size)), nil
+	if s.kind() == kindInline {
+		return p.roomFor(s.stored(), 1, true), nil
 	}
 	if !s.req.wanted() {
 		return true, nil
 	}
-	if s.req.owned {
-		return p.roomFor(s.req.size, 1, int(s.req.size)), nil
-	}
-	return p.roomFor(s.req.size, s.req.records, 0), nil
+	return p.roomFor(s.req.size, s.req.records, s.req.owned), nil
 }
 
-// roomFor is one look for room for n records of size bytes together, and for memory bytes of memory. It evicts who is over
-// its lag limit, and ends publishers that wait for themselves. The caller holds the role.
-func (p *Partition) roomFor(size int64, n, memory int) bool {
+// roomFor is one look for room for n records of size bytes together, and for the memory if that is to be waited for as well.
+// It evicts who is over its lag limit, and ends publishers that wait for themselves. The caller holds the role.
+func (p *Partition) roomFor(size int64, n int, memory bool) bool {
 	p.evict()
 	if v, _ := p.makeRoom(size, n); v == staged {
 		p.a.roomRecords = 0 // only a look; the caller does it again
-		if memory == 0 || p.log.Ensure(memory) == nil {
+		if !memory || p.log.Ensure(size, n, p.cfg.Clock.Now()) == nil {
 			return true
 		}
-		return p.dropOldest() // no memory in the engine, unless we give some of our own
+		if p.dropOldest() { // no memory in the engine, unless we give some of our own
+			return true
+		}
 	}
 	g := p.holdup()
 	p.stuckOn.Store(g)
@@ -425,30 +462,28 @@ func (p *Partition) roomFor(size int64, n, memory int) bool {
 	return false
 }
 
-// waitForMemory waits until the engine may have memory for a request that had room but no memory.
-func (p *Partition) waitForMemory(ctx context.Context, size int64, records int) error {
-	pool := p.cfg.Log.Pool
-	w := atomicx.NewWaiter()
-	pool.Freed().Prepare(w)
-	if p.state.Load()&stateClosing != 0 || pool.Fits(p.cost(size, records)) {
-		pool.Freed().Cancel(w)
-		return nil
-	}
-	p.blocked.Add(1)
-	defer p.blocked.Add(-1)
-	if !pool.Freed().Wait(w, ctx.Done()) {
-		return context.Cause(ctx)
-	}
-	return nil
-}
+// The state of age retention.
+type ageState uint8
 
-// expire drops what is older than MaxAge and sets the timer for the next.
+const (
+	ageUnset ageState = iota // no timer runs: there is nothing to expire
+	ageTimed                 // the timer runs
+	ageHeld                  // what has expired is held by a gate: late is registered
+)
+
+// expire drops what is older than MaxAge and sees to it that it is called for the next.
 func (p *Partition) expire() {
-	p.a.ageArmed = false
+	p.a.age = ageUnset
+	dropped := false
 	for p.expireOne() {
+		dropped = true
 	}
-	p.room.Broadcast()
-	p.armAge()
+	if p.a.age == ageUnset {
+		p.armAge()
+	}
+	if dropped {
+		p.room.Broadcast()
+	}
 }
 
 // expireOne drops the oldest segment if it is older than MaxAge and no gate holds it.
@@ -456,43 +491,29 @@ func (p *Partition) expireOne() bool {
 	p.gateMu.Lock()
 	defer p.gateMu.Unlock()
 	s, ok := p.log.Oldest()
-	if !ok || s.First == s.End || !p.cfg.Limits.Expired(s.NewestAppend, p.cfg.Clock.Now()) {
+	if !ok || !p.cfg.Limits.Expired(s.NewestAppend, p.cfg.Clock.Now()) {
 		return false
 	}
-	if p.cfg.OnFull != DropOldest {
-		if low, _, gated := p.gates.Min(); gated && low < s.End {
-			// It goes when the gate lets it: whoever moves the gate broadcasts room, and that posts expire again.
-			p.room.Prepare(p.late)
-			if low, _, gated = p.gates.Min(); gated && low < s.End {
-				return false
-			}
-			p.room.Cancel(p.late)
+	if p.held(s) {
+		// It goes when the gate lets it: whoever moves a gate or takes it out does so first and then broadcasts room.
+		p.room.Prepare(p.late)
+		if p.held(s) {
+			p.a.age = ageHeld
+			return false
 		}
+		p.room.Cancel(p.late)
 	}
 	return p.drop(s)
-}
-
-// keepAge ends the active segment when it spans a quarter of MaxAge, since age works in whole segments, and sees to it that
-// the timer runs.
-func (p *Partition) keepAge() {
-	if p.a.now >= p.a.rollAt {
-		p.log.Roll()
-		p.a.rollAt = p.a.now + max(1, int64(p.cfg.Limits.MaxAge/4))
-	}
-	if !p.a.ageArmed {
-		p.armAge()
-	}
 }
 
 // armAge sets the timer to when the oldest segment expires.
 func (p *Partition) armAge() {
 	s, ok := p.log.Oldest()
-	if !ok || s.First == s.End {
+	if !ok {
 		return
 	}
-	// An expired one that is still here waits for a gate; see expireOne.
-	if d, ok := p.cfg.Limits.NextExpiry(s.NewestAppend, p.cfg.Clock.Now()); ok && d > 0 {
+	if d, ok := p.cfg.Limits.NextExpiry(s.NewestAppend, p.cfg.Clock.Now()); ok {
+		p.a.age = ageTimed
 		p.timer.Reset(d)
-		p.a.ageArmed = true
 	}
 }

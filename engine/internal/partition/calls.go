@@ -11,12 +11,29 @@ import (
 // calls runs the callbacks of PublishAsync: in offset order, one at a time, on the worker pool and never under the role,
 // since they are user code. How many may be outstanding is bounded, so that slow callbacks slow their publishers down and
 // nothing else.
+//
+// # Proof
+//
+// Once each, in order. A callback is queued by the holder of the role when its record is published or has failed, so the
+// queue is in the order of the log. Only the task takes from it, one run after the other (see package dispatch), and it
+// moves on before it calls: one that panics or ends its goroutine is behind it, and the next run begins with the next.
+//
+// None is forgotten. Each is queued, under mu, before a Wake. A run that finds the queue empty, under mu, and what it took
+// from it done, has run all that were queued before; a later one is queued before a Wake that brings another run.
+//
+// The end. After the partition's end nobody queues a callback: that takes the role. If a run is due or in progress by then,
+// the one that finds the queue empty sets over, under the same hold of mu, and stops the task; if none is, all have run, and
+// end does so itself. Whoever comes to flush later finds over and has nothing to wait for. If the workers go first, the
+// task's Done ends the wait.
 type calls struct {
 	p    *Partition
 	task *dispatch.Task
 
-	mu    atomicx.Mutex
-	queue []call // under mu: results in order, appended by the holder of the role
+	mu     atomicx.Mutex
+	queue  []call // under mu: results in order, appended by the holder of the role
+	due    bool   // under mu: something was queued, and no run has found the queue empty since
+	ending bool   // under mu: the partition has ended
+	over   bool   // under mu: and all callbacks have run
 
 	// Touched only inside the task's run.
 	running []call
@@ -25,7 +42,7 @@ type calls struct {
 	// pending counts callbacks from their admission until they are about to run. Added to by publishers and by the task;
 	// read by publishers that wait. It publishes no memory.
 	pending atomicx.Int64
-	// room is broadcast when pending has gone down.
+	// room is broadcast when pending has gone down, and when the partition closes.
 	room atomicx.Event
 }
 
@@ -43,8 +60,8 @@ func (c *calls) init(p *Partition) {
 	c.task = p.cfg.Workers.NewTask(c.run, dispatch.Options{})
 }
 
-// enter admits one callback, and waits while too many are outstanding. A callback that publishes is let in at once: it
-// would wait for itself.
+// enter admits one callback, and waits while too many are outstanding. Who publishes from a callback is let in at once: it
+// keeps a worker, and that may be the one they need.
 func (c *calls) enter(ctx context.Context) error {
 	var w *atomicx.Waiter
 	for {
@@ -55,7 +72,7 @@ func (c *calls) enter(ctx context.Context) error {
 			}
 			continue
 		}
-		if c.here() {
+		if c.p.cfg.Workers.OnWorker() {
 			c.pending.Add(1)
 			return nil
 		}
@@ -63,12 +80,16 @@ func (c *calls) enter(ctx context.Context) error {
 			w = atomicx.NewWaiter()
 		}
 		c.room.Prepare(w)
+		if err := c.p.refuse(ctx); err != nil { // pairs with end: it sets the state, then broadcasts
+			c.room.Cancel(w)
+			return err
+		}
 		if c.pending.Load() < maxPending {
 			c.room.Cancel(w)
 			continue
 		}
 		if !c.room.Wait(w, ctx.Done()) {
-			return context.Cause(ctx)
+			return ctx.Err()
 		}
 	}
 }
@@ -86,6 +107,7 @@ func (c *calls) here() bool { return c.task.RunningHere() }
 func (c *calls) add(done Done, off int64, err error) {
 	c.mu.Lock()
 	c.queue = append(c.queue, call{done, off, err})
+	c.due = true
 	c.mu.Unlock()
 	c.task.Wake()
 }
@@ -93,17 +115,44 @@ func (c *calls) add(done Done, off int64, err error) {
 // flush returns once every callback that was queued before has run.
 func (c *calls) flush(ctx context.Context) error {
 	ran := make(chan struct{})
+	c.mu.Lock()
+	if c.over {
+		c.mu.Unlock()
+		return nil
+	}
 	c.pending.Add(1)
-	c.add(func(int64, error) { close(ran) }, 0, nil)
+	c.queue = append(c.queue, call{done: func(Published, error) { close(ran) }})
+	c.due = true
+	c.mu.Unlock()
+	c.task.Wake()
 	select {
 	case <-ran:
 		return nil
+	case <-c.task.Done(): // no callback runs any more
+		select {
+		case <-ran:
+			return nil
+		default:
+			return c.p.refusal()
+		}
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// run is the task. If a callback ends its goroutine (runtime.Goexit), the next run goes on behind it.
+// end says that the holder of the role queues no more.
+func (c *calls) end() {
+	c.mu.Lock()
+	c.ending = true
+	c.over = !c.due
+	over := c.over
+	c.mu.Unlock()
+	if over {
+		c.task.Stop()
+	}
+}
+
+// run is the task.
 func (c *calls) run() dispatch.Again {
 	if c.next == len(c.running) {
 		c.mu.Lock()
@@ -120,8 +169,15 @@ func (c *calls) run() dispatch.Again {
 		c.call(do)
 	}
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.queue) > 0
+	more := len(c.queue) > 0
+	c.due = more
+	c.over = c.ending && !more
+	over := c.over
+	c.mu.Unlock()
+	if over {
+		c.task.Stop()
+	}
+	return dispatch.Again(more)
 }
 
 func (c *calls) call(do call) {
@@ -130,11 +186,19 @@ func (c *calls) call(do call) {
 			c.p.cfg.Panicked(v, debug.Stack())
 		}
 	}()
-	do.done(do.off, do.err)
+	if do.err != nil {
+		do.done(Published{}, do.err)
+		return
+	}
+	do.done(Published{Partition: c.p.cfg.Index, Offset: do.off}, nil)
 }
 
-// FlushCallbacks returns when every callback that was queued before it has run.
+// End takes the partition's callbacks off the workers, those that have not run, too. A partition that has ended does so by
+// itself once they have.
+func (p *Partition) End() { p.calls.task.Stop() }
+
+// FlushCallbacks returns when every callback that was queued before it has run, or the workers have gone.
 func (p *Partition) FlushCallbacks() { _ = p.calls.flush(context.Background()) }
 
-// End takes the partition's callbacks off the workers. Call it after FlushCallbacks.
-func (p *Partition) End() { p.calls.task.Stop() }
+// InCallback reports whether a callback is running.
+func (p *Partition) InCallback() bool { return p.calls.task.State() == dispatch.Running }

@@ -24,12 +24,20 @@ var errNoMemory = errors.New("leat: no memory")
 
 // TooLargeError says which limit a record or batch is above.
 type TooLargeError struct {
-	Size  int64 // bytes of key, value and headers
-	Limit int64 // the most that can ever fit
+	Records int   // 1, or how many the batch has
+	Size    int64 // bytes of keys, values and headers
+	Limit   int64 // the most bytes that can ever fit; 0 if it is the number of records that cannot
 }
 
 func (e *TooLargeError) Error() string {
-	return fmt.Sprintf("leat: record too large: %d bytes, limit %d", e.Size, e.Limit)
+	switch {
+	case e.Limit == 0:
+		return fmt.Sprintf("leat: batch too large: %d records are more than the partition may hold", e.Records)
+	case e.Records > 1:
+		return fmt.Sprintf("leat: batch too large: %d records of %d bytes, limit %d bytes", e.Records, e.Size, e.Limit)
+	default:
+		return fmt.Sprintf("leat: record too large: %d bytes, limit %d", e.Size, e.Limit)
+	}
 }
 
 // Is makes errors.Is(err, ErrTooLarge) true.

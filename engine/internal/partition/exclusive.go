@@ -24,6 +24,12 @@ import (
 // Whoever revokes it, by a CAS from free, has the role from then on and hands it to the partition's goroutine; there is
 // only one such CAS.
 //
+// Nothing is left waiting for the Appender to close. A control that was posted while the role was on its way to the Appender
+// is run by Appender itself: it stores exclusive and then loads ctl, post stores ctl and then loads exclusive. An entry that
+// was claimed after the idle bit was taken is turned away: see lookForAppender.
+//
+// Nothing is lost. Every record whose Append returned an offset is published, at the latest by the one who revokes the role.
+//
 // Progress. A holder of the guard runs a bounded piece of work and never waits under it: an Append that needs room gives
 // the guard back first.
 type Appender struct {
@@ -46,18 +52,15 @@ const flushAfter = 256
 func (p *Partition) Appender(ctx context.Context) (*Appender, error) {
 	for {
 		s := p.state.Load()
-		if s&(stateClosing|stateFinishing) != 0 {
-			return nil, p.refusal()
+		if err := p.refuse(ctx); err != nil {
+			return nil, err
 		}
-		if s&stateExclusive != 0 {
-			return nil, ErrExclusive
-		}
-		if p.state.CompareAndSwap(s, s|stateExclusive) {
+		if s&stateExclusive == 0 && p.state.CompareAndSwap(s, s|stateExclusive) {
 			break
 		}
 	}
 	for !p.takeWhenIdle() {
-		req := newRequest()
+		req := p.newRequest()
 		req.barrier = true
 		if _, err := p.wait(ctx, req); err != nil {
 			p.state.And(^stateExclusive)
@@ -73,12 +76,15 @@ func (p *Partition) Appender(ctx context.Context) (*Appender, error) {
 		}
 		return nil, p.refusal()
 	}
+	if p.ctl.Load() != 0 {
+		p.runByAppender()
+	}
 	return x, nil
 }
 
 // takeWhenIdle takes the role if it becomes free within a short while.
 func (p *Partition) takeWhenIdle() bool {
-	for turn := range uint32(256) {
+	for turn := range bounded(256) {
 		if p.ring.TakeIdle() {
 			return true
 		}
@@ -108,16 +114,27 @@ func (x *Appender) revoke() bool {
 	if !x.enter() {
 		return false
 	}
-	x.p.log.Unstage()
+	x.p.publish()
 	x.guard.Store(guardRevoked)
 	return true
 }
 
+// admit says whether r may be appended.
+func (x *Appender) admit(ctx context.Context, r *segment.Record) error {
+	p := x.p
+	if p.state.Load()&stateDraining != 0 && !p.fromHandler(ctx) {
+		return ErrDraining
+	}
+	if size := sizeOf(r); size > p.cfg.MaxRecordBytes {
+		return p.tooLarge(size)
+	}
+	return nil
+}
+
 // Append stages r and returns the offset that it will have.
 func (x *Appender) Append(ctx context.Context, r *segment.Record) (int64, error) {
-	size := int64(r.Size())
-	if size > x.p.cfg.MaxRecordBytes {
-		return -1, &TooLargeError{Size: size, Limit: x.p.cfg.MaxRecordBytes}
+	if err := x.admit(ctx, r); err != nil {
+		return -1, err
 	}
 	for {
 		if !x.enter() {
@@ -140,11 +157,6 @@ func (x *Appender) Append(ctx context.Context, r *segment.Record) (int64, error)
 // AppendBatch stages the records in order and sets Offset and Partition of each. It returns how many it staged: all, or
 // those before the one with the error.
 func (x *Appender) AppendBatch(ctx context.Context, batch []segment.Record) (int, error) {
-	for i := range batch {
-		if size := int64(batch[i].Size()); size > x.p.cfg.MaxRecordBytes {
-			return 0, &TooLargeError{Size: size, Limit: x.p.cfg.MaxRecordBytes}
-		}
-	}
 	for i := 0; i < len(batch); {
 		if !x.enter() {
 			return i, x.p.revokedCause()
@@ -152,6 +164,10 @@ func (x *Appender) AppendBatch(ctx context.Context, batch []segment.Record) (int
 		v, err := staged, error(nil)
 		for i < len(batch) && v == staged {
 			r := &batch[i]
+			if err = x.admit(ctx, r); err != nil {
+				v = refused
+				break
+			}
 			var off int64
 			if off, v, err = x.stage(r); v == staged {
 				r.Offset, r.Partition = off, int32(x.p.cfg.Index)
@@ -175,7 +191,7 @@ func (x *Appender) AppendBatch(ctx context.Context, batch []segment.Record) (int
 func (x *Appender) stage(r *segment.Record) (off int64, v verdict, err error) {
 	p := x.p
 	if p.log.Unpublished() == 0 {
-		p.a.now = p.cfg.Clock.Now() // one stamp for all up to the next Flush
+		p.stamp() // once for all up to the next publication
 	}
 	if v, err = p.stage(r); v != staged {
 		p.publish()
@@ -209,6 +225,7 @@ func (x *Appender) Close() error {
 	p.exclusive.Store(nil)
 	p.state.And(^stateExclusive)
 	p.hold()
+	p.room.Broadcast() // an Append on another goroutine may be waiting
 	return nil
 }
 
@@ -224,12 +241,19 @@ func (p *Partition) revokedCause() error {
 func (x *Appender) waitForRoom(ctx context.Context, r *segment.Record) error {
 	p := x.p
 	size := stored(r)
+	ctx, leave := p.enterInside(ctx)
+	defer leave()
+	p.blocked.Add(1)
+	defer p.blocked.Add(-1)
 	return p.waitForRoom(ctx.Done(), func() (again bool, err error) {
 		if !x.enter() {
 			return false, p.revokedCause()
 		}
-		defer x.leave()
-		again = p.roomFor(size, 1, int(size))
-		return again, ctx.Err()
+		again = p.roomFor(size, 1, true)
+		x.leave()
+		if again {
+			return true, nil
+		}
+		return false, ended(ctx)
 	})
 }

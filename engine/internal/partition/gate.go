@@ -104,6 +104,9 @@ func (p *Partition) evict() {
 	for _, g := range out {
 		g.Evicted()
 	}
+	if len(out) > 0 {
+		p.room.Broadcast()
+	}
 }
 
 // holdup returns the gate that keeps the oldest segment from being dropped, or nil.

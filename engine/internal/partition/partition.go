@@ -2,6 +2,7 @@ package partition
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/leatlog/leat/cursor"
@@ -31,6 +32,7 @@ type Config struct {
 	Log            segment.Config
 	Clock          *atomicx.Clock
 	Workers        *dispatch.Pool            // runs the callbacks of PublishAsync
+	OnWorker       func() bool               // whether a handler or callback is calling; slow is fine. Nil: if on Workers
 	Panicked       func(v any, stack []byte) // told of a panic in such a callback; may be nil
 }
 
@@ -40,56 +42,63 @@ type Partition struct {
 	cfg   Config
 	log   *segment.Log
 	ring  *ring.MPSC[slot]
-	gates cursor.Set
-	calls calls
+	timer *time.Timer     // fires when the oldest segment expires; nil without MaxAge
+	late  *atomicx.Waiter // on room while an expired segment is held by a gate: fires the timer; nil without MaxAge
+	ended chan struct{}   // closed when the partition's goroutine has gone
+
+	requests sync.Pool // of *request
+	gates    cursor.Set
+	calls    calls
 
 	// committed is broadcast after each publication: readers wait on it for the log to grow or end.
 	committed atomicx.Event
-	// room is broadcast after anything that may let the holder go on that waits for room: a gate moved or left, a
-	// request was given up, a control is waiting, the partition closes.
+	// room is broadcast after anything that may let somebody go on that waits for room; see waitForRoom.
 	room atomicx.Event
 	// wake leaves the role with the partition's goroutine: whoever holds the role and calls Unpark hands it over.
 	wake atomicx.Parker
 
+	_ atomicx.Pad
 	// state is zero while anybody may publish. Its bits are set and cleared by Close, Drain and Appender, and read by
 	// every publish. It publishes no memory.
 	state atomicx.Uint32
+	// full is 1 while a holder waits for room. It is stored by the holder, read by TryPublish and Stats. It publishes no
+	// memory.
+	full atomicx.Uint32
 	// cause is set once, before the state's closing bit, by the first Close; it says what callers get from then on.
 	cause atomicx.Pointer[error]
-	// exclusive is the open Appender: stored by Appender and its Close, read by whoever needs the role for something.
+	// exclusive is the open Appender: stored by Appender and its Close, read by whoever needs the role for something. It
+	// publishes the Appender.
 	exclusive atomicx.Pointer[Appender]
-	// ended is closed when the partition's goroutine has gone.
-	ended chan struct{}
-
 	// ctl is 1 while controls may be waiting: set by whoever adds one, cleared by the holder of the role before it takes
 	// them. It publishes no memory (the list is under ctlMu).
-	ctl      atomicx.Uint32
-	ctlMu    atomicx.Mutex
-	controls []*control
-	over     bool // under ctlMu: no control will run any more
-
-	// gateMu orders the adding of gates with the dropping of segments: see Gate. gateOf is under it.
-	gateMu atomicx.Mutex
-	gateOf map[*cursor.Cursor]*Gate
-
+	ctl atomicx.Uint32
 	// evictAt is the committed length at which a gate may be over its lag limit: stored under gateMu, loaded by the holder
 	// at each publication. It publishes no memory.
 	evictAt atomicx.Uint64
-
 	// stuckOn is the gate that a holder without room waits for, stored by the holder, read by publishers that publish
-	// from inside a handler and by Stats. It publishes no memory.
+	// from inside a handler and by Stats. It publishes the gate.
 	stuckOn atomicx.Pointer[Gate]
-	// full is 1 while a holder waits for room; same writer and readers.
-	full      atomicx.Uint32
-	insideMu  atomicx.Mutex
-	inside    map[*insider]struct{} // under insideMu: publishers that publish from inside a handler and wait
-	blocked   atomicx.Int64         // how many publishers wait, for Stats; added to by each
-	failed    atomicx.Int64         // records that were accepted and then failed without anybody to tell, for Stats
-	held      atomicx.Uint64        // bytes of the log, for Stats; release-stored by the holder
-	reclaimed atomicx.Int64         // records dropped by the limits or by TruncateBefore, for Stats; written by the holder
+	_       atomicx.Pad
 
-	timer *time.Timer     // fires when the oldest segment expires; immutable, nil without MaxAge
-	late  *atomicx.Waiter // on room while an expired segment is held by a gate; immutable, nil without MaxAge
+	ctlMu    atomicx.Mutex
+	controls []*control // under ctlMu
+	over     bool       // under ctlMu: no control will run any more
+
+	// gateMu orders the adding of gates with the dropping of segments: see Gate.
+	gateMu atomicx.Mutex
+	gateOf map[*cursor.Cursor]*Gate // under gateMu
+
+	insideMu atomicx.Mutex
+	inside   map[*insider]struct{} // under insideMu: publishers that publish from inside a handler and wait
+
+	// blocked is how many publishers wait, for Stats; added to by each. It publishes no memory.
+	blocked atomicx.Int64
+	_       atomicx.Pad
+
+	// For Stats; written by the holder of the role. They publish no memory.
+	bytes     atomicx.Uint64 // of the log; release-stored
+	failed    atomicx.Int64  // records that were accepted and then failed without anybody to tell
+	reclaimed atomicx.Int64  // records dropped by the limits or by TruncateBefore
 
 	a appender // the holder's own
 }
@@ -99,11 +108,12 @@ type appender struct {
 	roomRecords int64 // how many records may be appended before the limits are looked at again
 	roomBytes   int64 // how many bytes
 
-	now      int64 // the stamp of the present batch
-	hot      int   // direct appends in a row that came close together
-	results  []result
-	ageArmed bool  // the timer runs
-	rollAt   int64 // when the active segment ends for its age
+	now     int64 // the stamp of the present batch
+	hot     int   // direct appends in a row that came close together
+	results []result
+
+	age    ageState
+	rollAt int64 // when the active segment ends for its age
 }
 
 // result is the outcome of one entry of a batch that is not published yet.
@@ -139,13 +149,16 @@ func New(c Config) *Partition {
 		gateOf: map[*cursor.Cursor]*Gate{},
 		inside: map[*insider]struct{}{},
 	}
+	if c.OnWorker == nil {
+		p.cfg.OnWorker = c.Workers.OnWorker
+	}
 	p.evictAt.Store(noEviction)
 	p.calls.init(p)
 	if c.Limits.MaxAge > 0 {
-		expire := func() { p.post(&control{run: p.expire}) }
-		p.timer = time.AfterFunc(time.Hour, expire)
+		p.timer = time.AfterFunc(time.Hour, func() { _ = p.post(&control{run: p.expire}) }) // no matter if it has ended
 		p.timer.Stop()
-		p.late = atomicx.NewCallWaiter(expire)
+		// Not post itself: whoever broadcasts room may have the role or hold a lock.
+		p.late = atomicx.NewCallWaiter(func() { p.timer.Reset(0) })
 	}
 	p.ring.Sleep() // nobody holds the role
 	return p
@@ -170,8 +183,8 @@ func (p *Partition) serve() (over bool) {
 		n, stuck := p.drain(batchMax)
 		switch {
 		case stuck:
-			if p.waitForRoom(nil, p.lookForHead) != nil {
-				p.failAll() // closing: nothing waits any more
+			if err := p.waitForRoom(nil, p.lookForHead); err != nil {
+				p.failAll(err) // closing: nothing waits any more
 			}
 			turn = 0
 			idle.Reset()
@@ -219,12 +232,20 @@ func (p *Partition) hold() {
 		if p.release() {
 			return
 		}
-		if turn++; turn > 8 {
+		if turn++; turn > bounded(8) {
 			break // claimed, but its producer has been descheduled
 		}
 		atomicx.Relax(turn)
 	}
 	p.wake.Unpark()
+}
+
+// bounded returns how many turns to wait for something that need not come. The explorer tries what happens when it does not.
+func bounded(turns uint32) uint32 {
+	if atomicx.Exploring {
+		return 1
+	}
+	return turns
 }
 
 // Index returns the partition's number in its topic.
@@ -248,9 +269,7 @@ func (p *Partition) Cause() error {
 }
 
 // Drain lets only handlers publish from now on.
-func (p *Partition) Drain() { p.setState(stateDraining) }
-
-func (p *Partition) setState(bit uint32) { p.state.Or(bit) }
+func (p *Partition) Drain() { p.state.Or(stateDraining) }
 
 // Finish ends the partition after everything that was accepted is in the log: no publish is accepted any more; readers
 // read to the end and get cause.
@@ -262,7 +281,7 @@ func (p *Partition) Close(cause error) { p.end(cause, stateClosing) }
 
 func (p *Partition) end(cause error, bit uint32) {
 	p.cause.CompareAndSwap(nil, &cause)
-	p.setState(bit)
+	p.state.Or(bit)
 	revoked := false
 	if x := p.exclusive.Load(); x != nil {
 		revoked = x.revoke() // then the role is ours to hand on
@@ -280,8 +299,10 @@ func (p *Partition) Done() <-chan struct{} { return p.ended }
 // finalize ends the partition: the ring is closed and empty, the role is ours for good.
 func (p *Partition) finalize() {
 	if p.timer != nil {
+		p.room.Cancel(p.late) // it would set the timer again
 		p.timer.Stop()
 	}
+	p.calls.end()
 	p.log.Seal()
 	p.ctlMu.Lock()
 	p.over = true

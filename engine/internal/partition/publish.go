@@ -2,8 +2,9 @@ package partition
 
 import (
 	"context"
-	"errors"
+	"unsafe"
 
+	"github.com/leatlog/leat/internal/atomicx"
 	"github.com/leatlog/leat/ring"
 	"github.com/leatlog/leat/segment"
 )
@@ -11,8 +12,7 @@ import (
 // Publish appends r and returns its offset once readers can see it. It waits for the appender, and under Block for room.
 // If it returns an error the record will never appear.
 func (p *Partition) Publish(ctx context.Context, r *segment.Record) (int64, error) {
-	size := int64(r.Size())
-	if err := p.admit(ctx, size, 1); err != nil {
+	if err := p.admit(ctx, sizeOf(r)); err != nil {
 		return -1, err
 	}
 	if p.ring.TakeIdle() {
@@ -24,7 +24,7 @@ func (p *Partition) Publish(ctx context.Context, r *segment.Record) (int64, erro
 		// Full: queue up like everybody. The role goes to the goroutine, which may wait.
 		p.wake.Unpark()
 	}
-	req := newRequest()
+	req := p.newRequest()
 	req.setOne(*r, stored(r))
 	return p.wait(ctx, req)
 }
@@ -37,22 +37,23 @@ func (p *Partition) PublishBatch(ctx context.Context, batch []segment.Record) (i
 		_, next := p.Snapshot()
 		return next, nil
 	}
-	var size int64
+	var size, bytes int64
 	for i := range batch {
-		n := int64(batch[i].Size())
+		n := sizeOf(&batch[i])
 		if n > p.cfg.MaxRecordBytes {
-			return -1, &TooLargeError{Size: n, Limit: p.cfg.MaxRecordBytes}
+			return -1, p.tooLarge(n)
 		}
-		size += stored(&batch[i])
+		size += n
+		bytes += stored(&batch[i])
 	}
-	if err := p.admit(ctx, 0, len(batch)); err != nil {
+	if err := p.admit(ctx, 0); err != nil {
 		return -1, err
 	}
-	if !p.cfg.Limits.Fits(int64(len(batch))-1, 0, p.cost(size, len(batch))) {
-		return -1, &TooLargeError{Size: size, Limit: p.cfg.Limits.MaxBytes}
+	if err := p.batchTooLarge(size, bytes, len(batch)); err != nil {
+		return -1, err
 	}
-	req := newRequest()
-	req.set(batch, size)
+	req := p.newRequest()
+	req.set(batch, bytes)
 	off, err := p.wait(ctx, req)
 	if err == nil {
 		for i := range batch {
@@ -72,7 +73,7 @@ func (p *Partition) Flush(ctx context.Context) error {
 		return err
 	}
 	if p.exclusive.Load() == nil && !p.ring.Closed() {
-		req := newRequest()
+		req := p.newRequest()
 		req.barrier = true
 		if _, err := p.wait(ctx, req); err != nil {
 			return err
@@ -84,8 +85,8 @@ func (p *Partition) Flush(ctx context.Context) error {
 // TryPublish hands r over without waiting, or returns ErrFull. Once accepted the record will be in the log, behind
 // everything the caller has published before, unless the partition is closed first.
 func (p *Partition) TryPublish(r *segment.Record) error {
-	size := int64(r.Size())
-	if err := p.admit(nil, size, 1); err != nil {
+	size := sizeOf(r)
+	if err := p.admit(nil, size); err != nil {
 		return err
 	}
 	if p.full.Load() != 0 {
@@ -100,6 +101,13 @@ func (p *Partition) TryPublish(r *segment.Record) error {
 		return err
 	}
 	n, big := p.claimSize(size)
+	var req *request
+	if big {
+		if p.ring.Cap()-p.ring.Len() < n {
+			return ErrFull // before the copy is made
+		}
+		req = p.copied(r, nil)
+	}
 	pos, o := p.ring.TryClaim(n)
 	switch o {
 	case ring.Full:
@@ -107,15 +115,15 @@ func (p *Partition) TryPublish(r *segment.Record) error {
 	case ring.Closed:
 		return p.refusal()
 	}
-	p.handOver(pos, n, big, r, nil, o)
+	p.handOver(pos, n, r, req, nil, o)
 	return nil
 }
 
 // PublishAsync copies r into the hand-over and returns; done, if not nil, is called with the result, by a worker, in offset
 // order. It waits for room in the hand-over. After an error done is never called and the record will never appear.
 func (p *Partition) PublishAsync(ctx context.Context, r *segment.Record, done Done) error {
-	size := int64(r.Size())
-	if err := p.admit(ctx, size, 1); err != nil {
+	size := sizeOf(r)
+	if err := p.admit(ctx, size); err != nil {
 		return err
 	}
 	if done != nil {
@@ -138,38 +146,40 @@ func (p *Partition) PublishAsync(ctx context.Context, r *segment.Record, done Do
 		p.wake.Unpark()
 	}
 	n, big := p.claimSize(size)
+	var req *request
+	if big {
+		req = p.copied(r, done)
+	}
 	pos, o := p.ring.TryClaim(n)
+	var err error
 	if o == ring.Full {
-		var err error
-		if pos, o, err = p.claim(ctx, n); err != nil {
-			if done != nil {
-				p.calls.leave()
-			}
-			return err
-		}
+		pos, o, err = p.claim(ctx, n)
 	}
 	if o == ring.Closed {
+		err = p.refusal()
+	}
+	if err != nil {
 		if done != nil {
 			p.calls.leave()
 		}
-		return p.refusal()
+		return err
 	}
-	p.handOver(pos, n, big, r, done, o)
+	p.handOver(pos, n, r, req, done, o)
 	return nil
 }
 
-// admit says whether a publish of records of so many bytes may go on.
-func (p *Partition) admit(ctx context.Context, size int64, records int) error {
+// admit says whether a publish of a record of so many bytes may go on. A nil context is that of a publish that never waits.
+func (p *Partition) admit(ctx context.Context, size int64) error {
 	if p.state.Load() != 0 {
 		if err := p.refuse(ctx); err != nil {
 			return err
 		}
 	}
 	if size > p.cfg.MaxRecordBytes {
-		return &TooLargeError{Size: size, Limit: p.cfg.MaxRecordBytes}
+		return p.tooLarge(size)
 	}
-	if p.cfg.OnFull == Reject && p.full.Load() != 0 {
-		return ErrFull
+	if ctx != nil {
+		return ctx.Err() // also where it would not have to wait, so that the answer does not depend on what others do
 	}
 	return nil
 }
@@ -182,10 +192,15 @@ func (p *Partition) refuse(ctx context.Context) error {
 		return p.refusal()
 	case s&stateExclusive != 0:
 		return ErrExclusive
-	case s&stateDraining != 0 && (ctx == nil || originOf(ctx) == nil):
+	case s&stateDraining != 0 && !p.fromHandler(ctx):
 		return ErrDraining
 	}
 	return nil
+}
+
+// fromHandler reports whether a call comes from a handler or a callback: by its context, or because it is made on a worker.
+func (p *Partition) fromHandler(ctx context.Context) bool {
+	return ctx != nil && originOf(ctx) != nil || p.cfg.OnWorker()
 }
 
 // refusal is what a publisher gets that found the ring closed.
@@ -196,6 +211,27 @@ func (p *Partition) refusal() error {
 	return ErrClosed
 }
 
+func (p *Partition) tooLarge(size int64) error {
+	return &TooLargeError{Records: 1, Size: size, Limit: p.cfg.MaxRecordBytes}
+}
+
+// batchTooLarge says which limit a batch is above that it will always be above. size is what its keys, values and headers
+// take, bytes what they take in the log.
+func (p *Partition) batchTooLarge(size, bytes int64, records int) error {
+	cost, l := p.cost(bytes, records), &p.cfg.Limits
+	if l.RecordsLeft(0) < int64(records) {
+		return &TooLargeError{Records: records, Size: size}
+	}
+	limit := l.BytesLeft(0)
+	if largest := p.cfg.Log.Pool.Largest(); largest > 0 && records > 1 {
+		limit = min(limit, largest) // where memory is bounded a batch must fit one block: see Partition.stageAll
+	}
+	if cost > limit {
+		return &TooLargeError{Records: records, Size: size, Limit: max(1, limit-(cost-size))}
+	}
+	return nil
+}
+
 // claimSize returns how many slots a record of size bytes takes, and whether it is handed over as a copy of its own instead
 // of inside the slots. Such a copy takes a quarter of the ring, so that the memory of what is in flight stays bounded.
 func (p *Partition) claimSize(size int64) (n int, big bool) {
@@ -203,15 +239,21 @@ func (p *Partition) claimSize(size int64) (n int, big bool) {
 	if size > int64(quarter)*inlineBytes {
 		return quarter, true
 	}
-	return slotsFor(int(size)), false
+	return slotsFor(size), false
 }
 
-// handOver fills a claim and publishes it to the holder of the role, which the caller may have become by the claim.
-func (p *Partition) handOver(pos uint64, n int, big bool, r *segment.Record, done Done, o ring.Outcome) {
-	if big {
-		req := newRequest()
-		req.setOne(r.Clone(), stored(r))
-		req.owned, req.done = true, done
+// copied returns a request that owns a copy of r. It is made before the claim: others would have to wait for it.
+func (p *Partition) copied(r *segment.Record, done Done) *request {
+	req := p.newRequest()
+	req.setOne(r.Clone(), stored(r))
+	req.owned, req.done = true, done
+	return req
+}
+
+// handOver fills a claim, with req if there is one, and publishes it to the holder of the role, which the caller may have
+// become by the claim.
+func (p *Partition) handOver(pos uint64, n int, r *segment.Record, req *request, done Done, o ring.Outcome) {
+	if req != nil {
 		p.fillRequest(pos, n, req)
 	} else {
 		p.fill(pos, n, r, done)
@@ -219,12 +261,15 @@ func (p *Partition) handOver(pos uint64, n int, big bool, r *segment.Record, don
 	p.ring.Ready(pos)
 	if o == ring.ClaimedIdle {
 		p.letGo()
+	} else {
+		p.lookForAppender()
 	}
 }
 
 func (p *Partition) fillRequest(pos uint64, n int, req *request) {
 	s := p.ring.Slot(pos, 0)
-	s.kind, s.slots = kindRequest, uint16(n)
+	atomicx.Writes(unsafe.Pointer(s))
+	s.begin(kindRequest, n)
 	s.req, s.done = req, nil
 }
 
@@ -239,32 +284,39 @@ func (p *Partition) letGo() {
 	p.hold()
 }
 
+// lookForAppender is called after a claim. An Appender that came between the caller's look at the state and its claim serves
+// no ring, so the entry is turned away. Pairs with Partition.Appender: it sets the state's bit and then takes the idle bit,
+// which it can only if nothing is claimed; a claim after that looks here after the claim, and sees the bit.
+func (p *Partition) lookForAppender() {
+	if p.state.Load()&stateExclusive != 0 {
+		_ = p.post(&control{run: p.turnAway}) // if the partition has ended there is nothing left in the ring
+	}
+}
+
+// turnAway fails what is in the ring while an Appender has the role. If none has it yet, or any more, the ring is served.
+func (p *Partition) turnAway() {
+	if p.exclusive.Load() != nil && p.state.Load()&(stateClosing|stateFinishing) == 0 {
+		p.failAll(ErrExclusive)
+	}
+}
+
 // wait queues req and waits for its result. It uses req up.
 func (p *Partition) wait(ctx context.Context, req *request) (int64, error) {
 	if err := ctx.Err(); err != nil {
-		req.free()
+		p.free(req)
 		return -1, err
 	}
 	ctx, leave := p.enterInside(ctx)
 	defer leave()
-	for {
-		batch, size, one := req.batch, req.size, req.one[0]
-		off, err := p.waitOnce(ctx, req)
-		if !errors.Is(err, errNoMemory) {
-			return off, err
-		}
-		// There was room in the log but no memory in the engine. Whoever has the record waits for it here, so that the
-		// holder of the role is free for others.
-		if err := p.waitForMemory(ctx, size, len(batch)); err != nil {
-			return -1, err
-		}
-		req = newRequest()
-		if len(batch) == 1 {
-			req.setOne(one, size)
-		} else {
-			req.set(batch, size)
-		}
+	batch, size, one := req.batch, req.size, req.one[0]
+	off, err := p.waitOnce(ctx, req)
+	if err != errNoMemory {
+		return off, err
 	}
+	if len(batch) == 1 {
+		batch = []segment.Record{one} // the request, which had it, is somebody else's by now
+	}
+	return p.waitForMemory(ctx, batch, size)
 }
 
 // waitOnce is one attempt of wait.
@@ -273,18 +325,20 @@ func (p *Partition) waitOnce(ctx context.Context, req *request) (int64, error) {
 	if o == ring.Full {
 		var err error
 		if pos, o, err = p.claim(ctx, 1); err != nil {
-			req.free()
+			p.free(req)
 			return -1, err
 		}
 	}
 	if o == ring.Closed {
-		req.free()
+		p.free(req)
 		return -1, p.refusal()
 	}
 	p.fillRequest(pos, 1, req)
 	p.ring.Ready(pos)
 	if o == ring.ClaimedIdle {
 		p.hold()
+	} else {
+		p.lookForAppender()
 	}
 	p.blocked.Add(1)
 	in := req.await(ctx.Done())
@@ -292,27 +346,62 @@ func (p *Partition) waitOnce(ctx context.Context, req *request) (int64, error) {
 	if !in {
 		// The holder finds it given up, and drops the last reference. If it waits for room for just this one, it may go on.
 		p.room.Broadcast()
-		return -1, context.Cause(ctx)
+		return -1, ended(ctx)
 	}
 	off, err := req.off, req.err
-	req.free()
+	p.free(req)
 	return off, err
+}
+
+// waitForMemory tries again and again to publish a batch that had room in the log while the engine had no memory. The one who
+// has the records waits for it, so that the holder of the role is free for others.
+//
+// No wake-up is lost: it registers, tries, and then waits. A try that fails for lack of memory takes none and gives none
+// back (the request is tight), so it wakes nobody, itself included.
+func (p *Partition) waitForMemory(ctx context.Context, batch []segment.Record, size int64) (int64, error) {
+	p.blocked.Add(1)
+	defer p.blocked.Add(-1)
+	w := p.newRoomWaiter()
+	for {
+		w.prepare()
+		req := p.newRequest()
+		req.set(batch, size)
+		req.tight = true
+		off, err := p.waitOnce(ctx, req)
+		if err != errNoMemory {
+			w.cancel()
+			return off, err
+		}
+		// It may be our own handler's gate that keeps the log from giving memory back.
+		if o := originOf(ctx); o != nil && o.gate != nil && p.holdup() == o.gate {
+			w.cancel()
+			return -1, ErrSelfBlock
+		}
+		if !w.wait(ctx.Done()) {
+			return -1, ended(ctx)
+		}
+	}
 }
 
 // claim waits for n slots of the ring.
 func (p *Partition) claim(ctx context.Context, n int) (uint64, ring.Outcome, error) {
-	if p.cfg.OnFull == Reject && p.full.Load() != 0 {
-		return 0, ring.Full, ErrFull
-	}
 	ctx, leave := p.enterInside(ctx)
 	defer leave()
 	p.blocked.Add(1)
 	defer p.blocked.Add(-1)
 	pos, o, ok := p.ring.Claim(n, ctx.Done())
 	if !ok {
-		return 0, ring.Full, context.Cause(ctx)
+		return 0, ring.Full, ended(ctx)
 	}
 	return pos, o, nil
+}
+
+// ended returns why ctx has ended: what its owner knows it by, unless it was ended by enterInside.
+func ended(ctx context.Context) error {
+	if context.Cause(ctx) == ErrSelfBlock {
+		return ErrSelfBlock
+	}
+	return ctx.Err()
 }
 
 // insider is a publish from inside a handler that waits.
@@ -348,7 +437,7 @@ func (p *Partition) enterInside(ctx context.Context) (context.Context, func()) {
 	p.insideMu.Lock()
 	p.inside[in] = struct{}{}
 	p.insideMu.Unlock()
-	if p.stuckOn.Load() == o.gate { // pairs with waitForRoom: it stores stuckOn, then looks at inside
+	if p.stuckOn.Load() == o.gate { // pairs with roomFor: it stores stuckOn, then looks at inside
 		cancel(ErrSelfBlock)
 	}
 	return inner, func() {
@@ -368,4 +457,33 @@ func (p *Partition) abortInside(g *Gate) {
 			in.abort(ErrSelfBlock)
 		}
 	}
+}
+
+// roomWaiter waits for anything that may make room: in the log, or in the engine's memory.
+type roomWaiter struct {
+	p      *Partition
+	w      *atomicx.Waiter // on room
+	memory *atomicx.Waiter // on the pool's event; broadcasts room, so that there is one thing to wait for
+}
+
+func (p *Partition) newRoomWaiter() roomWaiter {
+	return roomWaiter{p, atomicx.NewWaiter(), atomicx.NewCallWaiter(p.room.Broadcast)}
+}
+
+// prepare registers it. After that the caller looks, and then calls wait or cancel.
+func (w *roomWaiter) prepare() {
+	w.p.room.Prepare(w.w)
+	w.p.cfg.Log.Pool.Freed().Prepare(w.memory)
+}
+
+func (w *roomWaiter) cancel() {
+	w.p.room.Cancel(w.w)
+	w.p.cfg.Log.Pool.Freed().Cancel(w.memory)
+}
+
+// wait waits until something has happened, and returns true, or until done is closed.
+func (w *roomWaiter) wait(done <-chan struct{}) bool {
+	woken := w.p.room.Wait(w.w, done)
+	w.p.cfg.Log.Pool.Freed().Cancel(w.memory)
+	return woken
 }

@@ -107,6 +107,9 @@ func (r *Reader) Next(ctx context.Context, rec *segment.Record) error {
 		return err
 	}
 	defer r.leave()
+	if r.counted() {
+		r.advance()
+	}
 	if r.seg.Next(rec) {
 		return nil
 	}
@@ -127,6 +130,9 @@ func (r *Reader) NextBatch(ctx context.Context, dst []segment.Record) (n int, er
 		return 0, err
 	}
 	defer r.leave()
+	if r.counted() {
+		r.advance()
+	}
 	if r.seg.Window() == 0 {
 		if err := r.fill(ctx); err != nil {
 			return 0, err
@@ -141,6 +147,17 @@ func (r *Reader) NextBatch(ctx context.Context, dst []segment.Record) (n int, er
 // Position returns the offset of the next record. It is for the goroutine that uses the reader.
 func (r *Reader) Position() uint64 { return r.seg.Position() }
 
+// counted reports whether somebody keeps count of each record that the reader is done with. For others it does to do so once
+// for each window: it lies in one segment, and that can only go as a whole.
+func (r *Reader) counted() bool { return r.gate != nil && r.gate.MaxLag > 0 }
+
+// advance says that the caller is done with all it got before.
+func (r *Reader) advance() {
+	if r.gate != nil {
+		r.gate.Advance(r.seg.Position())
+	}
+}
+
 // Seek moves the reader.
 func (r *Reader) Seek(start func(first, next uint64) (uint64, error)) error {
 	if err := r.enter(); err != nil {
@@ -152,20 +169,24 @@ func (r *Reader) Seek(start func(first, next uint64) (uint64, error)) error {
 		return err
 	}
 	r.seg.Seek(pos)
+	r.advance() // nobody has to wait for what it skips
 	return nil
 }
 
 // fill waits until the window holds at least one record.
 func (r *Reader) fill(ctx context.Context) error {
-	if r.gate != nil {
-		r.gate.Advance(r.seg.Position()) // the caller is done with all it got before
+	r.advance()
+	if r.evicted.Load() {
+		return ErrEvicted
 	}
 	b := r.wait.Backoff()
 	for {
 		switch r.seg.Refill() {
 		case segment.Ready:
-			r.throttle(b.Turns())
-			return nil
+			if r.throttle(b.Turns()); r.seg.Window() > 0 {
+				return nil
+			}
+			continue // what was there has been dropped meanwhile
 		case segment.CaughtUp:
 		default:
 			return r.stop()
@@ -210,7 +231,7 @@ func (r *Reader) throttle(turns uint32) {
 	}
 	if r.chase++; r.chase > chaseStreak {
 		atomicx.Pause(chasePause)
-		r.seg.Refill()
+		r.seg.Refill() // may find that the position has been dropped; then the window is empty
 	}
 }
 

@@ -1,8 +1,6 @@
 package partition
 
 import (
-	"sync"
-
 	"github.com/leatlog/leat/internal/atomicx"
 	"github.com/leatlog/leat/segment"
 )
@@ -44,6 +42,7 @@ type request struct {
 	size    int64 // what they take in the log, without index entries
 	records int   // len(batch), for the holder before it has taken the batch
 	barrier bool  // carries no record: done as soon as all before it is
+	tight   bool  // memory was short before: have it for the whole batch, or do not begin
 	owned   bool  // nobody waits: batch is a copy of the request's own
 	done    Done  // whom to tell about an owned one, or nil
 
@@ -61,13 +60,23 @@ const (
 	parkedBit uint32 = 4
 )
 
-var requests = sync.Pool{New: func() any { return &request{parker: atomicx.NewParker()} }}
-
-func newRequest() *request {
-	if atomicx.Exploring {
-		return &request{parker: atomicx.NewParker()}
+// newRequest returns a request, a used one if there is any. They are kept by each partition for itself: a parker is a
+// channel, and one that was made in a synctest bubble must not be seen outside of it.
+func (p *Partition) newRequest() *request {
+	if !atomicx.Exploring {
+		if r, ok := p.requests.Get().(*request); ok {
+			return r
+		}
 	}
-	return requests.Get().(*request)
+	return &request{parker: atomicx.NewParker()}
+}
+
+// free gives r back. Nobody may hold it any more.
+func (p *Partition) free(r *request) {
+	r.state.Store(waiting)
+	r.one[0] = segment.Record{}
+	r.batch, r.size, r.records, r.barrier, r.tight, r.owned, r.done, r.off, r.err = nil, 0, 0, false, false, false, nil, 0, nil
+	p.requests.Put(r)
 }
 
 // set makes r the publish of a batch.
@@ -79,14 +88,6 @@ func (r *request) set(batch []segment.Record, size int64) {
 func (r *request) setOne(rec segment.Record, size int64) {
 	r.one[0] = rec
 	r.set(r.one[:], size)
-}
-
-// free gives r back. Nobody may hold it any more.
-func (r *request) free() {
-	r.state.Store(waiting)
-	r.one[0] = segment.Record{}
-	r.batch, r.size, r.records, r.barrier, r.owned, r.done, r.off, r.err = nil, 0, 0, false, false, nil, 0, nil
-	requests.Put(r)
 }
 
 // take is the holder's: it reports whether the record is still wanted.

@@ -1,6 +1,9 @@
 package partition
 
 import (
+	"unsafe"
+
+	"github.com/leatlog/leat/internal/atomicx"
 	"github.com/leatlog/leat/segment"
 )
 
@@ -26,14 +29,27 @@ type slot struct {
 	key       int32 // length, -1 for a nil key
 	value     int32 // length, -1 for a nil value
 	headers   int32
-	slots     uint16 // how many slots the claim has, this one included
-	kind      kind
+	claim     uint32 // how many slots the claim has, this one included, above the bit that is the kind
 
 	data [inlineBytes]byte
 }
 
+// begin notes what the claim of n slots is that starts here.
+func (s *slot) begin(k kind, n int) { s.claim = uint32(n)<<1 | uint32(k) }
+
+func (s *slot) kind() kind { return kind(s.claim & 1) }
+
+// slots returns how many slots the claim has.
+func (s *slot) slots() int { return int(s.claim >> 1) }
+
+// Published says where a record was put.
+type Published struct {
+	Partition int
+	Offset    int64
+}
+
 // Done is called once with the result of an asynchronous publish.
-type Done func(off int64, err error)
+type Done func(Published, error)
 
 // length returns the length of b, -1 if it is nil.
 func length(b []byte) int {
@@ -43,9 +59,15 @@ func length(b []byte) int {
 	return len(b)
 }
 
+// sizeOf returns how many bytes key, value and headers are. It cannot wrap where int has 32 bits, as Record.Size can if key
+// and value are the same large slice.
+func sizeOf(r *segment.Record) int64 {
+	return int64(len(r.Key)) + int64(len(r.Value)) + int64(r.Headers.Size())
+}
+
 // stored returns how many bytes a record takes in the log without its index entry.
 func stored(r *segment.Record) int64 {
-	return storedBytes(int64(r.Size()), r.Timestamp != 0, r.Headers.Size() > 0)
+	return storedBytes(sizeOf(r), r.Timestamp != 0, r.Headers.Size() > 0)
 }
 
 // stored is the same for a record in slots.
@@ -65,12 +87,13 @@ func storedBytes(size int64, timestamp, headers bool) int64 {
 }
 
 // slotsFor returns how many slots a record of size bytes takes.
-func slotsFor(size int) int { return max(1, (size+inlineBytes-1)/inlineBytes) }
+func slotsFor(size int64) int { return int(max(1, (size+inlineBytes-1)/inlineBytes)) }
 
 // fill writes r into the slots of a claim that starts at pos. It cannot fail.
 func (p *Partition) fill(pos uint64, n int, r *segment.Record, done Done) {
 	s := p.ring.Slot(pos, 0)
-	s.kind, s.slots = kindInline, uint16(n)
+	atomicx.Writes(unsafe.Pointer(s))
+	s.begin(kindInline, n)
 	s.req, s.done = nil, done
 	s.timestamp = r.Timestamp
 	s.key, s.value = int32(length(r.Key)), int32(length(r.Value))
@@ -98,7 +121,9 @@ func (w *spanWriter) write(b []byte) {
 	for len(b) > 0 {
 		if len(w.free) == 0 {
 			w.i++
-			w.free = w.p.ring.Slot(w.pos, w.i).data[:]
+			s := w.p.ring.Slot(w.pos, w.i)
+			atomicx.Writes(unsafe.Pointer(s))
+			w.free = s.data[:]
 		}
 		n := copy(w.free, b)
 		b, w.free = b[n:], w.free[n:]
@@ -108,6 +133,8 @@ func (w *spanWriter) write(b []byte) {
 // gather copies the bytes of the slots of a claim into dst, which has their exact length.
 func (p *Partition) gather(dst []byte, pos uint64) {
 	for i := 0; len(dst) > 0; i++ {
-		dst = dst[copy(dst, p.ring.Slot(pos, i).data[:]):]
+		s := p.ring.Slot(pos, i)
+		atomicx.Reads(unsafe.Pointer(s))
+		dst = dst[copy(dst, s.data[:]):]
 	}
 }

@@ -20,7 +20,7 @@ type Stats struct {
 func (p *Partition) Stats() Stats {
 	s := Stats{
 		Partition:   p.cfg.Index,
-		Bytes:       int64(p.held.Load()),
+		Bytes:       int64(p.bytes.Load()),
 		Segments:    p.log.Segments(),
 		Reclaimed:   p.reclaimed.Load(),
 		AsyncFailed: p.failed.Load(),

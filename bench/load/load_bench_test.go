@@ -1,0 +1,63 @@
+package load_test
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"github.com/leatlog/leat/bench/load"
+)
+
+// BenchmarkHarness measures what the harness itself adds to each message: making one, checking one, recording one.
+func BenchmarkHarness(b *testing.B) {
+	for _, size := range []int{load.MinSize, 64, 1024} {
+		s := load.Scenario{Producers: 1, Partitions: 1, Size: size}
+		b.Run(fmt.Sprintf("op=make/payload=%dB", size), func(b *testing.B) {
+			m := load.NewTestMessage(s, 0)
+			b.ReportAllocs()
+			for seq := uint64(0); b.Loop(); seq++ {
+				m.Set(0, seq, 0)
+			}
+		})
+		for _, op := range []struct {
+			name  string
+			stamp int64
+		}{{"check", 0}, {"check-and-measure", 1}} {
+			b.Run(fmt.Sprintf("op=%s/payload=%dB", op.name, size), func(b *testing.B) {
+				const ring = 1024
+				m := load.NewTestMessage(s, 0)
+				l := load.NewTestLane(s, 0)
+				var messages [ring][]byte
+				b.ReportAllocs()
+				for seq := uint64(0); b.Loop(); seq++ {
+					if i := seq % ring; i == 0 {
+						b.StopTimer()
+						for j := range messages {
+							messages[j] = bytes.Clone(m.Set(0, seq+uint64(j), op.stamp))
+						}
+						b.StartTimer()
+					}
+					l.Deliver(messages[seq%ring])
+				}
+			})
+		}
+	}
+	b.Run("op=record", func(b *testing.B) {
+		h := load.NewHistogram()
+		b.ReportAllocs()
+		for v := int64(1); b.Loop(); v = v*5 + 1 {
+			h.Record(v & 0xFFFFF)
+		}
+	})
+	c := load.NewClock()
+	b.Run("op=now", func(b *testing.B) {
+		for b.Loop() {
+			c.Now()
+		}
+	})
+	b.Run("op=after", func(b *testing.B) {
+		for b.Loop() {
+			c.After()
+		}
+	})
+}

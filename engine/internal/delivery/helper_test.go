@@ -1,0 +1,250 @@
+package delivery_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/leatlog/leat/engine/internal/delivery"
+	"github.com/leatlog/leat/engine/internal/dispatch"
+	"github.com/leatlog/leat/engine/internal/partition"
+	"github.com/leatlog/leat/engine/internal/retention"
+	"github.com/leatlog/leat/internal/atomicx"
+	"github.com/leatlog/leat/segment"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var (
+	background = context.Background()
+	errOver    = errors.New("over")   // what ends partitions and lanes in these tests
+	errPoison  = errors.New("poison") // what handlers fail with
+)
+
+// Message and Handler are written often here.
+type (
+	Message = delivery.Message
+	Handler = func(ctx context.Context, m *Message) error
+)
+
+// partitionSetup is what a test wants of its partition. The zero value is one without limits.
+type partitionSetup struct {
+	limits   retention.Limits
+	onFull   partition.OnFull
+	segments int // records in a segment
+	workers  int // 0 means 2
+}
+
+// part is a running partition with workers, closed and checked to have ended when the test ends.
+type part struct {
+	*partition.Partition
+	clock   *atomicx.Clock
+	workers *dispatch.Pool
+}
+
+func newPart(t testing.TB, s partitionSetup) *part {
+	t.Helper()
+	if s.workers == 0 {
+		s.workers = 2
+	}
+	workers := dispatch.NewPool(s.workers, nil)
+	t.Cleanup(func() { workers.Close(); workers.Wait(nil) })
+	return newPartOn(t, s, workers)
+}
+
+// newPartOn is newPart on the workers of another.
+func newPartOn(t testing.TB, s partitionSetup, workers *dispatch.Pool) *part {
+	t.Helper()
+	clock := atomicx.NewClock()
+	p := partition.New(partition.Config{
+		Limits:         s.limits,
+		OnFull:         s.onFull,
+		MaxRecordBytes: 1 << 20,
+		HandoverSlots:  64,
+		Log:            segment.Config{SegmentRecords: s.segments, Pool: segment.NewPool(0, 1<<20)},
+		Clock:          &clock,
+		Workers:        workers,
+	})
+	go p.Run()
+	t.Cleanup(func() {
+		p.Close(errOver)
+		<-p.Done()
+		p.Free()
+	})
+	return &part{p, &clock, workers}
+}
+
+// publish publishes n records whose values are their offsets.
+func (p *part) publish(t testing.TB, n int) {
+	t.Helper()
+	var value [8]byte
+	for range n {
+		_, next := p.Snapshot()
+		binary.LittleEndian.PutUint64(value[:], uint64(next))
+		off, err := p.Publish(background, &segment.Record{Value: value[:]})
+		require.NoError(t, err)
+		require.Equal(t, next, off)
+	}
+}
+
+// lane is a lane under test with what it has told.
+type lane struct {
+	*delivery.Lane
+	part   *part
+	gate   *partition.Gate
+	rested atomicx.Event
+	cancel context.CancelFunc
+	ended  chan struct{} // closed by OnEnd
+	ends   atomic.Int32  // how often OnEnd was called
+	cause  error         // why; after ended
+}
+
+// newLane returns a lane that has not been started; it is stopped, and checked to have ended, when the test ends. start says
+// where it begins; nil means at 0.
+func newLane(t testing.TB, p *part, c delivery.Config, start delivery.Start) *lane {
+	t.Helper()
+	return newLaneOpt(t, p, c, start, dispatch.Options{}, &partition.Gate{Name: "lane", Gating: true})
+}
+
+func newLaneOpt(t testing.TB, p *part, c delivery.Config, start delivery.Start, opt dispatch.Options, gate *partition.Gate) *lane {
+	t.Helper()
+	l := &lane{part: p, gate: gate, ended: make(chan struct{})}
+	if c.Backoff == nil {
+		c.Backoff = []time.Duration{time.Millisecond}
+	}
+	c.Topic, c.Clock, c.Rested = "topic", p.clock, &l.rested
+	c.OnEnd = func(err error) {
+		if l.ends.Add(1) == 1 {
+			l.cause = err
+			close(l.ended)
+		}
+	}
+	if start == nil {
+		start = at(0)
+	}
+	ctx, cancel := context.WithCancel(background)
+	l.cancel = cancel
+	var err error
+	l.Lane, err = delivery.New(ctx, &c, p.Partition, gate, p.workers, opt, start)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		l.Stop(errOver)
+		l.Start()
+		<-l.ended
+		cancel()
+		require.Equal(t, int32(1), l.ends.Load(), "OnEnd")
+	})
+	return l
+}
+
+// run is newLane with a handler, started.
+func run(t testing.TB, p *part, h Handler) *lane {
+	t.Helper()
+	l := newLane(t, p, delivery.Config{Handler: delivery.Handler{One: h}}, nil)
+	l.Start()
+	return l
+}
+
+// at is the start at an offset.
+func at(off uint64) delivery.Start {
+	return func(uint64, uint64) (uint64, error) { return off, nil }
+}
+
+func latest(_, next uint64) (uint64, error)    { return next, nil }
+func earliest(first, _ uint64) (uint64, error) { return first, nil }
+
+// batches makes a BatchHandler.
+func batches(size int, h func(ctx context.Context, ms []Message) error) delivery.Config {
+	return delivery.Config{Handler: delivery.Handler{Batch: h}, BatchSize: size}
+}
+
+// book is what handlers have been given, in order.
+type book struct {
+	mu  sync.Mutex
+	all []entry
+}
+
+type entry struct {
+	off     int64
+	attempt int
+}
+
+func (b *book) add(m *Message) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.all = append(b.all, entry{m.Offset, m.Attempt})
+}
+
+func (b *book) entries() []entry {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return append([]entry(nil), b.all...)
+}
+
+func (b *book) offsets() (offs []int64) {
+	for _, e := range b.entries() {
+		offs = append(offs, e.off)
+	}
+	return offs
+}
+
+func (b *book) len() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.all)
+}
+
+// value returns the record that belongs at an offset.
+func value(off int64) *segment.Record {
+	return &segment.Record{Value: binary.LittleEndian.AppendUint64(nil, uint64(off))}
+}
+
+// upTo returns the offsets from from up to but not including to.
+func upTo(from, to int64) (offs []int64) {
+	for o := from; o < to; o++ {
+		offs = append(offs, o)
+	}
+	return offs
+}
+
+// rounds returns n, or a twentieth of it in a short run.
+func rounds(n int) int {
+	if testing.Short() {
+		return max(n/20, 1)
+	}
+	return n
+}
+
+// watchdog ends the program with the stacks of all goroutines if the test takes much longer than it should: what hangs has
+// failed.
+func watchdog(t testing.TB) {
+	t.Helper()
+	timer := time.AfterFunc(60*time.Second, func() {
+		debug.SetTraceback("all")
+		panic(t.Name() + ": the watchdog barked")
+	})
+	t.Cleanup(func() { timer.Stop() })
+}
+
+// await lets others run until cond holds. A watchdog ends it if that never comes.
+func await(cond func() bool) {
+	for turn := 0; !cond(); turn++ {
+		if turn < 100 {
+			runtime.Gosched()
+		} else {
+			time.Sleep(50 * time.Microsecond) // to leave the processor to what we wait for; nothing depends on it
+		}
+	}
+}
+
+// idle reports whether nothing runs on the partition's workers and nothing is queued there.
+func (p *part) idle() bool { return p.workers.Running() == 0 && p.workers.Queued() == 0 }

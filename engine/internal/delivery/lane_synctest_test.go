@@ -1,0 +1,273 @@
+package delivery_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/leatlog/leat/engine/internal/delivery"
+	"github.com/leatlog/leat/engine/internal/dispatch"
+	"github.com/leatlog/leat/engine/internal/partition"
+	"github.com/leatlog/leat/engine/internal/retention"
+)
+
+// In these tests time stands still while anybody is at work, so every instant that they name is exact.
+
+// pass lets time pass, and what comes of it.
+func pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// TestLane_Backoff checks when each attempt comes, with the last value of the list repeated, that the list starts over for
+// the next record, and that nobody is woken in between.
+func TestLane_Backoff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPart(t, partitionSetup{workers: 1})
+		start := time.Now()
+		var got []string
+		c := delivery.Config{
+			Backoff: []time.Duration{time.Second, 5 * time.Second, 20 * time.Second},
+			Handler: delivery.Handler{One: func(_ context.Context, m *Message) error {
+				got = append(got, fmt.Sprintf("%d/%d@%v", m.Offset, m.Attempt, time.Since(start)))
+				if m.Attempt < 6-int(m.Offset)*3 {
+					return errPoison
+				}
+				return nil
+			}},
+		}
+		l := newLane(t, p, c, nil)
+		l.Start()
+		p.publish(t, 3)
+		pass(time.Hour)
+		assert.Equal(t, []string{
+			"0/1@0s", "0/2@1s", "0/3@6s", "0/4@26s", "0/5@46s", "0/6@1m6s",
+			"1/1@1m6s", "1/2@1m7s", "1/3@1m12s",
+			"2/1@1m12s",
+		}, got)
+		assert.True(t, l.Drained())
+	})
+}
+
+// TestLane_BackoffOfEachLane: one timer does not serve two.
+func TestLane_BackoffOfEachLane(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPart(t, partitionSetup{workers: 1})
+		start := time.Now()
+		got := map[string]string{}
+		for _, d := range []time.Duration{time.Second, 3 * time.Second, 7 * time.Second} {
+			l := newLane(t, p, delivery.Config{
+				Backoff: []time.Duration{d},
+				Handler: delivery.Handler{One: func(_ context.Context, m *Message) error {
+					got[fmt.Sprintf("%v: %d/%d", d, m.Offset, m.Attempt)] = time.Since(start).String()
+					if m.Attempt == 1 {
+						return errPoison
+					}
+					return nil
+				}},
+			}, nil)
+			l.Start()
+		}
+		p.publish(t, 1)
+		pass(500 * time.Millisecond)
+		p.publish(t, 1)
+		pass(time.Minute)
+		assert.Equal(t, map[string]string{
+			"1s: 0/1": "0s", "1s: 0/2": "1s", "1s: 1/1": "1s", "1s: 1/2": "2s",
+			"3s: 0/1": "0s", "3s: 0/2": "3s", "3s: 1/1": "3s", "3s: 1/2": "6s",
+			"7s: 0/1": "0s", "7s: 0/2": "7s", "7s: 1/1": "7s", "7s: 1/2": "14s",
+		}, got)
+	})
+}
+
+// TestLane_WhatEndsABackoff: a seek does, a pause does not, and nothing else that wakes the lane does.
+func TestLane_WhatEndsABackoff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPart(t, partitionSetup{workers: 1})
+		start := time.Now()
+		var got []string
+		l := newLane(t, p, delivery.Config{
+			Backoff: []time.Duration{10 * time.Second},
+			Handler: delivery.Handler{One: func(_ context.Context, m *Message) error {
+				got = append(got, fmt.Sprintf("%d/%d@%v", m.Offset, m.Attempt, time.Since(start)))
+				return errPoison
+			}},
+		}, nil)
+		l.Start()
+		p.publish(t, 2) // 0 fails: again at 10 s
+		pass(time.Second)
+		l.Resume()
+		p.publish(t, 1)
+		pass(time.Second)
+		l.Pause()
+		pass(10 * time.Second) // it would have been due
+		l.Resume()             // 12 s: overdue, so at once
+		pass(time.Second)
+		require.NoError(t, l.Seek(at(1))) // 13 s
+		pass(time.Second)
+		l.Pause()
+		pass(time.Second)
+		l.Resume() // 15 s: not due before 23 s
+		pass(20 * time.Second)
+		assert.Equal(t, []string{"0/1@0s", "0/2@12s", "1/1@13s", "1/2@23s", "1/3@33s"}, got)
+	})
+}
+
+// TestBUG091_HugeBackoff is for ever, not at once.
+func TestBUG091_HugeBackoff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPart(t, partitionSetup{workers: 1})
+		attempts := 0
+		l := newLane(t, p, delivery.Config{
+			Backoff: []time.Duration{math.MaxInt64},
+			Handler: delivery.Handler{One: func(context.Context, *Message) error { attempts++; return errPoison }},
+		}, nil)
+		l.Start()
+		p.publish(t, 1)
+		pass(10 * 365 * 24 * time.Hour)
+		assert.Equal(t, 1, attempts)
+		require.NoError(t, l.Seek(at(0)))
+		synctest.Wait()
+		assert.Equal(t, 2, attempts)
+	})
+}
+
+// TestBUG037_FailingIsNoHotLoop: a record that always fails is tried as often as the backoff says, for as long as it takes.
+func TestBUG037_FailingIsNoHotLoop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPart(t, partitionSetup{})
+		attempts := 0
+		l := newLane(t, p, delivery.Config{
+			Backoff: []time.Duration{10 * time.Millisecond, 100 * time.Millisecond, time.Second, 10 * time.Second},
+			Handler: delivery.Handler{One: func(context.Context, *Message) error { attempts++; return errPoison }},
+		}, nil)
+		l.Start()
+		p.publish(t, 101)
+		pass(time.Hour)
+		assert.InDelta(t, 3600/10, attempts, 5)
+		s := l.Stats(p.clock.Now())
+		assert.Equal(t, int64(101), s.Lag, "the others wait behind it, in order")
+		assert.Equal(t, time.Hour, s.LagTime)
+		assert.Equal(t, int64(attempts), s.Failed)
+		assert.Equal(t, int64(attempts-1), s.Redelivered)
+	})
+}
+
+// TestBUG022_RoomComesBackDuringABatch gives a slow handler a full log at once: publishers see room again after a few
+// records, not when it is through.
+func TestBUG022_RoomComesBackDuringABatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const full = 1024
+		p := newPart(t, partitionSetup{limits: retention.Limits{MaxRecords: full}, segments: full / 64})
+		l := run(t, p, func(context.Context, *Message) error { time.Sleep(time.Millisecond); return nil })
+		l.Pause()
+		p.publish(t, full)
+		l.Resume()
+		start := time.Now()
+		for i := range full {
+			p.publish(t, 1)
+			require.LessOrEqual(t, time.Since(start), time.Duration(i+2*full/64)*time.Millisecond)
+		}
+	})
+}
+
+// TestLane_SlowHandlersDoNotStarveOthers runs lanes with a backlog, fast and slow, and one that gets a record now and then, on
+// one worker. The last is never further away than one turn of each of the others.
+func TestLane_SlowHandlersDoNotStarveOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPart(t, partitionSetup{workers: 1})
+		p.publish(t, 5000)
+		for i := range 3 {
+			n, took := 0, time.Duration(0)
+			run(t, p, func(context.Context, *Message) error {
+				if n++; n == 1000*(i+1) {
+					took = time.Duration(i+1) * time.Millisecond // it was fast, and is slow from now on
+				}
+				time.Sleep(took)
+				return nil
+			})
+		}
+		now := newPartOn(t, partitionSetup{}, p.workers)
+		seen := make(chan struct{})
+		run(t, now, func(context.Context, *Message) error { seen <- struct{}{}; return nil })
+		for range 100 {
+			pass(20 * time.Millisecond)
+			start := time.Now()
+			now.publish(t, 1)
+			<-seen
+			// When they have just become slow a turn has 16 records, and later one.
+			require.LessOrEqual(t, time.Since(start), 16*(1+2+3)*time.Millisecond)
+		}
+	})
+}
+
+// TestSEED06_FastHandlersDoNotStarveOthers counts what a lane with a large backlog handles from the moment that another one
+// gets a record on the only worker until it is delivered: at most its turn, whatever its place among the lanes.
+func TestSEED06_FastHandlersDoNotStarveOthers(t *testing.T) {
+	watchdog(t)
+	for _, lanes := range []int{1, 5} {
+		p := newPart(t, partitionSetup{workers: 1})
+		p.publish(t, 20_000)
+		other := newPartOn(t, partitionSetup{}, p.workers)
+		handled := 0
+		seen := make(chan int, 1)
+		run(t, other, func(context.Context, *Message) error { seen <- handled; return nil })
+		await(other.idle) // it rests
+		for range lanes {
+			run(t, p, func(context.Context, *Message) error {
+				if handled++; handled == 100 { // on the worker: nobody else runs
+					other.publish(t, 1)
+				}
+				return nil
+			})
+		}
+		assert.LessOrEqual(t, <-seen, 100+1024*lanes)
+	}
+}
+
+// TestLane_TimersEnd: a lane that waits for a retry when it ends leaves no timer behind, which a bubble would notice.
+func TestLane_TimersEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPart(t, partitionSetup{})
+		l := newLane(t, p, delivery.Config{
+			Backoff: []time.Duration{time.Hour},
+			Handler: delivery.Handler{One: func(context.Context, *Message) error { return errPoison }},
+		}, nil)
+		l.Start()
+		p.publish(t, 1)
+		synctest.Wait()
+		l.Stop(errOver)
+		<-l.ended
+		start := time.Now()
+		synctest.Wait()
+		assert.Zero(t, time.Since(start))
+	})
+}
+
+// TestLane_LimiterIsFree while a lane waits for a retry: another takes its place.
+func TestLane_LimiterIsFree(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPart(t, partitionSetup{})
+		opt := dispatch.Options{Limiter: p.workers.NewLimiter(1)}
+		bad := newLaneOpt(t, p, delivery.Config{
+			Backoff: []time.Duration{time.Hour},
+			Handler: delivery.Handler{One: func(context.Context, *Message) error { return errPoison }},
+		}, nil, opt, &partition.Gate{})
+		bad.Start()
+		p.publish(t, 10)
+		synctest.Wait()
+		var got book
+		good := newLaneOpt(t, p, delivery.Config{
+			Handler: delivery.Handler{One: func(_ context.Context, m *Message) error { got.add(m); return nil }},
+		}, nil, opt, &partition.Gate{})
+		good.Start()
+		synctest.Wait()
+		assert.Equal(t, upTo(0, 10), got.offsets())
+	})
+}

@@ -1,0 +1,58 @@
+package due_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/leatlog/leat/engine/internal/due"
+)
+
+type timer struct{ place int }
+
+func newTimers() *due.Heap[*timer] {
+	return due.New(func(t *timer, place int) { t.place = place })
+}
+
+func TestHeap_SameTimeComesOutInTheOrderItCameIn(t *testing.T) {
+	var got []int
+	h := due.New(func(int, int) {})
+	for i := range 100 {
+		h.Push(i, 7)
+	}
+	for i, ok := h.Pop(7); ok; i, ok = h.Pop(7) {
+		got = append(got, i)
+	}
+	require.Len(t, got, 100)
+	assert.IsIncreasing(t, got)
+}
+
+func TestHeap_NothingIsDueBeforeItsTime(t *testing.T) {
+	h := newTimers()
+	h.Push(&timer{}, 10)
+	_, ok := h.Pop(9)
+	assert.False(t, ok)
+	_, ok = h.Pop(10)
+	assert.True(t, ok)
+	_, ok = h.Pop(1 << 62)
+	assert.False(t, ok, "it is gone")
+}
+
+// TestBUG094_StoppedTimersLeaveNothing sets and stops a million timers, of which at most ten are set at a time.
+func TestBUG094_StoppedTimersLeaveNothing(t *testing.T) {
+	h := newTimers()
+	timers := make([]timer, 10)
+	for i := range timers {
+		h.Push(&timers[i], int64(i))
+	}
+	allocs := testing.AllocsPerRun(1, func() {
+		for i := range 1_000_000 {
+			x := &timers[i%len(timers)]
+			h.Remove(x.place)
+			h.Push(x, int64(i+1_000_000))
+		}
+	})
+	assert.Zero(t, allocs)
+	assert.Equal(t, len(timers), h.Len())
+}

@@ -1,0 +1,207 @@
+package group
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sort"
+)
+
+// Partition names one partition of one topic.
+type Partition struct {
+	Topic string
+	Index int
+}
+
+// String returns topic/index.
+func (p Partition) String() string { return fmt.Sprintf("%s/%d", p.Topic, p.Index) }
+
+// Compare orders partitions by topic and then by index.
+func (p Partition) Compare(q Partition) int {
+	return cmp.Or(cmp.Compare(p.Topic, q.Topic), cmp.Compare(p.Index, q.Index))
+}
+
+// Subscriber is a member as the assignors see it: its name, which no other one has, and the topics that it wants.
+type Subscriber struct {
+	Name   string
+	Topics []string
+}
+
+// Plan says who is to have which partition: for each topic and each of its partitions the name of a member, or "" where no
+// member wants the topic.
+type Plan map[string][]string
+
+// Assignor makes plans. The zero value is Sticky.
+//
+// # Invariants
+//
+// Each is held by all three, for any input:
+//
+// Complete. Each partition of a topic that somebody wants has exactly one owner, who wants that topic; the others have none.
+//
+// Even. If all members want the same topics, no member has two partitions more than another, over all topics together.
+//
+// Deterministic. A plan depends on the arguments as sets: not on the order of members or topics, on maps or on clocks.
+type Assignor uint8
+
+const (
+	// Sticky changes as little as it can. A partition whose owner is still there and still wants it moves only where the
+	// plan would be uneven otherwise, and with members that want the same topics no plan that is even moves fewer. With
+	// members that want different topics the plan is as even as the topics allow: no chain of moves can bring two members
+	// that differ by two or more closer to each other.
+	Sticky Assignor = iota
+
+	// Range cuts each topic into runs of consecutive partitions, in the order of the members' names. Where a topic does not
+	// divide evenly, the longer runs go to members that have fewer partitions so far. So topics with the same number of
+	// partitions are cut alike if that number is a multiple of that of the members, and not always otherwise.
+	Range
+
+	// RoundRobin deals the partitions of all topics like cards, in the order of topics and members' names, and leaves out a
+	// member that does not want the topic.
+	RoundRobin
+)
+
+var assignorNames = [...]string{Sticky: "sticky", Range: "range", RoundRobin: "round-robin"}
+
+// String returns sticky, range or round-robin.
+func (a Assignor) String() string {
+	if a.Valid() {
+		return assignorNames[a]
+	}
+	return fmt.Sprintf("Assignor(%d)", uint8(a))
+}
+
+// Valid reports whether a is one of the three.
+func (a Assignor) Valid() bool { return int(a) < len(assignorNames) }
+
+// Assign plans who is to have which of the given topics' partitions. Previous is the plan that was carried out last; it may be nil,
+// and may name members, topics and partitions that are gone. Only Sticky looks at it. Nothing that is passed in is changed
+// or kept. It panics if a is not one of the three.
+func (a Assignor) Assign(members []Subscriber, partitions map[string]int, previous Plan) Plan {
+	p := newProblem(members, partitions)
+	switch a {
+	case Sticky:
+		p.sticky(previous)
+	case Range:
+		p.ranges()
+	case RoundRobin:
+		p.roundRobin()
+	default:
+		panic("group: no such assignor: " + a.String())
+	}
+	return p.plan()
+}
+
+// problem is what an assignor works on: members and topics by number, in the order of their names.
+type problem struct {
+	names  []string
+	topics []topic
+	load   []int // by member: how many partitions it has so far
+}
+
+type topic struct {
+	name   string
+	wanted []int // the members that want it, in order
+	owner  []int // by partition: a member, or nobody
+}
+
+const nobody = -1
+
+func newProblem(members []Subscriber, partitions map[string]int) *problem {
+	members = slices.Clone(members)
+	slices.SortFunc(members, func(a, b Subscriber) int { return cmp.Compare(a.Name, b.Name) })
+	p := &problem{names: make([]string, len(members)), load: make([]int, len(members))}
+	names := make([]string, 0, len(partitions))
+	for name := range partitions {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	index := make(map[string]int, len(names))
+	for i, name := range names {
+		owner := make([]int, max(0, partitions[name]))
+		for j := range owner {
+			owner[j] = nobody
+		}
+		index[name] = i
+		p.topics = append(p.topics, topic{name: name, owner: owner})
+	}
+	for m, member := range members {
+		p.names[m] = member.Name
+		for _, name := range member.Topics {
+			i, ok := index[name]
+			if !ok {
+				continue
+			}
+			// Members come in order, so a topic that one of them names twice already has it as the last.
+			if t := &p.topics[i]; len(t.wanted) == 0 || t.wanted[len(t.wanted)-1] != m {
+				t.wanted = append(t.wanted, m)
+			}
+		}
+	}
+	return p
+}
+
+func (p *problem) give(t *topic, index, member int) {
+	t.owner[index] = member
+	p.load[member]++
+}
+
+func (p *problem) plan() Plan {
+	plan := make(Plan, len(p.topics))
+	for i := range p.topics {
+		t := &p.topics[i]
+		owners := make([]string, len(t.owner))
+		for j, m := range t.owner {
+			if m != nobody {
+				owners[j] = p.names[m]
+			}
+		}
+		plan[t.name] = owners
+	}
+	return plan
+}
+
+// ranges: why it is even. Let all members want all topics, and their loads differ by at most one before a topic. Each gets
+// n/members of it, and as many as remain one more, those with the lower load first. If the lower ones are enough, they rise
+// to the level of the others at most; if not, all are at one level after them, and some rise by one from there.
+func (p *problem) ranges() {
+	for i := range p.topics {
+		t := &p.topics[i]
+		if len(t.wanted) == 0 {
+			continue
+		}
+		each, more := len(t.owner)/len(t.wanted), len(t.owner)%len(t.wanted)
+		byLoad := slices.Clone(t.wanted)
+		slices.SortStableFunc(byLoad, func(a, b int) int { return cmp.Compare(p.load[a], p.load[b]) })
+		longer := byLoad[:more]
+		slices.Sort(longer)
+		index := 0
+		for _, m := range t.wanted {
+			n := each
+			if len(longer) > 0 && longer[0] == m {
+				n++
+				longer = longer[1:]
+			}
+			for range n {
+				p.give(t, index, m)
+				index++
+			}
+		}
+	}
+}
+
+func (p *problem) roundRobin() {
+	next := 0
+	for i := range p.topics {
+		t := &p.topics[i]
+		if len(t.wanted) == 0 {
+			continue
+		}
+		for index := range t.owner {
+			// The first at or after next that wants the topic, round the table.
+			at := sort.SearchInts(t.wanted, next) % len(t.wanted)
+			p.give(t, index, t.wanted[at])
+			next = t.wanted[at] + 1
+		}
+	}
+}

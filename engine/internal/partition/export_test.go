@@ -1,0 +1,93 @@
+package partition
+
+import (
+	"unsafe"
+
+	"github.com/leatlog/leat/internal/atomicx"
+)
+
+// TakeRole takes the role if nobody holds it. Whoever has it gives it back by HoldRole or PassRole.
+func (p *Partition) TakeRole() bool { return p.ring.TakeIdle() }
+
+// HoldRole does what a publisher does that has taken the role: it serves what there is and gives it back.
+func (p *Partition) HoldRole() { p.hold() }
+
+// PassRole hands the role to the partition's goroutine.
+func (p *Partition) PassRole() { p.wake.Unpark() }
+
+// Queued returns how many slots of the hand-over are claimed.
+func (p *Partition) Queued() int { return p.ring.Len() }
+
+// Post has f run under the role.
+func (p *Partition) Post(f func()) error { return p.post(&control{run: f}) }
+
+// WaitingForRoom returns how many are registered for room.
+func (p *Partition) WaitingForRoom() int { return p.room.Waiting() }
+
+// WaitingReaders returns how many are registered for more records.
+func (p *Partition) WaitingReaders() int { return p.committed.Waiting() }
+
+// Pending returns how many callbacks are outstanding.
+func (p *Partition) Pending() int64 { return p.calls.pending.Load() }
+
+// MaxPending is how many may be.
+const MaxPending = maxPending
+
+// SetExclusive sets or clears the state's bit as an Appender that has not got the role yet.
+func (p *Partition) SetExclusive(on bool) {
+	if on {
+		p.state.Or(stateExclusive)
+	} else {
+		p.state.And(^stateExclusive)
+	}
+}
+
+// InlineBytes, FlushAfter and BatchMax are what sizes in tests go by.
+const (
+	InlineBytes = inlineBytes
+	FlushAfter  = flushAfter
+	BatchMax    = batchMax
+)
+
+// Req is a request by itself.
+type Req struct{ *request }
+
+// NewReq returns a new one, with a slice of one record.
+func NewReq() Req {
+	r := &request{parker: atomicx.NewParker()}
+	return Req{r}
+}
+
+func (r Req) Take() bool                          { return r.take() }
+func (r Req) Wanted() bool                        { return r.wanted() }
+func (r Req) Finish(off int64, err error)         { r.finish(off, err) }
+func (r Req) Await(cancel <-chan struct{}) bool   { return r.await(cancel) }
+func (r Req) Result() (int64, error)              { return r.off, r.err }
+func (r Req) Reset()                              { r.state.Store(waiting) }
+func (r Req) Leftover(closed <-chan struct{}) int { return leftover(r.parker, closed) }
+
+func leftover(p atomicx.Parker, closed <-chan struct{}) (tokens int) {
+	for range 64 { // with both a token and closed there, either is taken
+		if p.Park(closed) {
+			tokens++
+		}
+	}
+	return tokens
+}
+
+// Layout is where the words of a Partition that must not share a cache line lie, and the size of a slot.
+var Layout = struct {
+	Slot                                      uintptr
+	WakeEnd, State, StuckOnEnd, CtlMu         uintptr
+	BlockedEnd, Bytes, Appender, PartitionEnd uintptr
+}{
+	Slot:         unsafe.Sizeof(slot{}),
+	WakeEnd:      unsafe.Offsetof(Partition{}.wake) + unsafe.Sizeof(Partition{}.wake),
+	State:        unsafe.Offsetof(Partition{}.state),
+	StuckOnEnd:   unsafe.Offsetof(Partition{}.stuckOn) + unsafe.Sizeof(Partition{}.stuckOn),
+	CtlMu:        unsafe.Offsetof(Partition{}.ctlMu),
+	BlockedEnd:   unsafe.Offsetof(Partition{}.blocked) + unsafe.Sizeof(Partition{}.blocked),
+	Bytes:        unsafe.Offsetof(Partition{}.bytes),
+	Appender:     unsafe.Offsetof(Partition{}.a),
+	PartitionEnd: unsafe.Sizeof(Partition{}),
+}

@@ -1,0 +1,320 @@
+//go:build explore
+
+package partition
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"testing"
+	"unsafe"
+
+	"github.com/leatlog/leat/cursor"
+	"github.com/leatlog/leat/engine/internal/dispatch"
+	"github.com/leatlog/leat/engine/internal/retention"
+	"github.com/leatlog/leat/internal/atomicx"
+	"github.com/leatlog/leat/internal/explore"
+	"github.com/leatlog/leat/segment"
+)
+
+var errOver = errors.New("over")
+
+// explored is a partition in a scenario: its goroutine is a thread, and so are the publishers.
+type explored struct {
+	*Partition
+	s     *explore.S
+	clock atomicx.Clock
+	left  atomicx.Int64 // threads before the partition is finished
+	in    [8]int64      // by thread: the offset that its record got, or -1
+}
+
+// newExplored returns a partition that keeps at most so many records (0: all), one in each segment, and is finished by the
+// last of so many threads to call leave.
+func newExplored(s *explore.S, pool *dispatch.Pool, threads int, keep int64) *explored {
+	x := &explored{s: s, clock: atomicx.NewClock()}
+	for i := range x.in {
+		x.in[i] = -1
+	}
+	x.left.Store(int64(threads))
+	x.Partition = New(Config{
+		Limits:         retention.Limits{MaxRecords: keep},
+		MaxRecordBytes: 1 << 10,
+		HandoverSlots:  2,
+		Log:            segment.Config{SegmentRecords: 1, Pool: segment.NewPool(0, 1<<20)},
+		Clock:          &x.clock,
+		Workers:        pool,
+	})
+	s.Go("goroutine", x.Run)
+	s.Finally(x.check)
+	return x
+}
+
+// leave finishes the partition when the last thread has called it.
+func (x *explored) leave() {
+	if x.left.Add(-1) == 0 {
+		x.Finish(errOver)
+	}
+}
+
+// record returns the record of a thread.
+func record(id int) *segment.Record { return &segment.Record{Value: []byte{byte(id)}} }
+
+// publish publishes the record of a thread, and then changes its bytes, as the caller may.
+func (x *explored) publish(ctx context.Context, id int) error {
+	r := record(id)
+	off, err := x.Publish(ctx, r)
+	atomicx.Writes(unsafe.Pointer(&r.Value[0]))
+	r.Value[0] = 0xFF
+	if err == nil {
+		explore.Assert(x.log.Committed() > uint64(off), "published at %d, not visible", off)
+		x.in[id] = off
+	}
+	return err
+}
+
+// try is publish by TryPublish, which copies.
+func (x *explored) try(id int) error {
+	r := record(id)
+	err := x.TryPublish(r)
+	r.Value[0] = 0xFF
+	return err
+}
+
+// check compares the log with what the threads were told. A record that no thread has an offset for may be there only if
+// that thread was not told either way (try).
+func (x *explored) check() error {
+	x.End()
+	var recs [8]segment.Record
+	first, next := x.Snapshot()
+	n, err := x.log.ReadAt(uint64(first), recs[:])
+	if err != nil || int64(n) != next-first || !x.log.Sealed() {
+		return fmt.Errorf("read %d of [%d, %d): %v", n, first, next, err)
+	}
+	seen := map[int]int64{}
+	for i := range n {
+		id := int(recs[i].Value[0])
+		if _, twice := seen[id]; twice || id >= len(x.in) {
+			return fmt.Errorf("record of thread %d at %d", id, recs[i].Offset)
+		}
+		seen[id] = recs[i].Offset
+	}
+	for id, off := range x.in {
+		at, found := seen[id]
+		if off >= first && (!found || at != off) {
+			return fmt.Errorf("thread %d was told %d, its record is at %d (found %v)", id, off, at, found)
+		}
+		if found && off == -1 {
+			return fmt.Errorf("thread %d was told that its record would never appear, and it is at %d", id, at)
+		}
+	}
+	return nil
+}
+
+// cancelled is a context that a thread ends by a step.
+type cancelled struct {
+	context.Context
+	done chan struct{}
+}
+
+func newCancelled() *cancelled {
+	return &cancelled{Context: context.Background(), done: make(chan struct{})}
+}
+
+func (c *cancelled) Done() <-chan struct{} { return c.done }
+
+func (c *cancelled) Err() error {
+	select {
+	case <-c.done:
+		return context.Canceled
+	default:
+		return nil
+	}
+}
+
+// definite makes sure that an error is one that a publish may have here.
+func definite(err error) {
+	explore.Assert(err == nil || errors.Is(err, errOver) || errors.Is(err, ErrFull) || errors.Is(err, ErrExclusive) ||
+		errors.Is(err, context.Canceled), "error %v", err)
+}
+
+func TestExplore_Role(t *testing.T) {
+	pool := dispatch.NewPool(1, nil)
+	defer pool.Close()
+	ctx := context.Background()
+	for _, sc := range []struct {
+		name  string
+		bound int
+		setup func(s *explore.S)
+	}{
+		{"two publish", 3, func(s *explore.S) {
+			// Whoever finds the partition idle has the role; the other's record is served by it, or by the goroutine.
+			x := newExplored(s, pool, 2, 0)
+			for id := range 2 {
+				s.Go(fmt.Sprint("publisher", id), func() {
+					definite(x.publish(ctx, id))
+					explore.Assert(x.in[id] >= 0, "refused")
+					x.leave()
+				})
+			}
+		}},
+		{"publish against try", 3, func(s *explore.S) {
+			x := newExplored(s, pool, 2, 0)
+			s.Go("publisher", func() { definite(x.publish(ctx, 0)); x.leave() })
+			s.Go("trier", func() {
+				if x.try(1) == nil {
+					x.in[1] = unknown
+				}
+				x.leave()
+			})
+		}},
+		{"publish against park", 3, func(s *explore.S) {
+			// A reader waits for the record.
+			x := newExplored(s, pool, 2, 0)
+			s.Go("publisher", func() { definite(x.publish(ctx, 0)); x.leave() })
+			s.Go("reader", func() {
+				r, err := x.NewReader(nil, cursor.WaitPark, func(first, _ uint64) (uint64, error) { return first, nil })
+				explore.Assert(err == nil, "reader: %v", err)
+				var rec segment.Record
+				explore.Assert(r.Next(ctx, &rec) == nil && rec.Value[0] == 0, "read %v", rec)
+				r.Close()
+				x.leave()
+			})
+		}},
+		{"cancel against wake", 3, func(s *explore.S) {
+			// The publisher returns either with an offset, and the record is there, or with an error, and it never will be.
+			x := newExplored(s, pool, 2, 0)
+			c := newCancelled()
+			s.Go("impatient", func() { definite(x.publish(c, 0)); x.leave() })
+			s.Go("patient", func() { definite(x.publish(ctx, 1)); x.leave() })
+			s.Go("canceller", func() { s.Close(c.done) })
+		}},
+		{"close against publish", 3, func(s *explore.S) {
+			x := newExplored(s, pool, 1, 0)
+			for id := range 2 {
+				s.Go(fmt.Sprint("publisher", id), func() { definite(x.publish(ctx, id)) })
+			}
+			s.Go("closer", func() { x.Close(errOver) })
+		}},
+		{"finish against publish", 3, func(s *explore.S) {
+			x := newExplored(s, pool, 1, 0)
+			for id := range 2 {
+				s.Go(fmt.Sprint("publisher", id), func() { definite(x.publish(ctx, id)) })
+			}
+			s.Go("closer", x.leave)
+		}},
+		{"full against a gate that moves", 3, func(s *explore.S) {
+			// One record fits. The second publish waits until the reader is done with the first.
+			x := newExplored(s, pool, 2, 1)
+			g := &Gate{Gating: true}
+			_, err := x.AddGate(g, func(first, _ uint64) (uint64, error) { return first, nil })
+			explore.Assert(err == nil, "gate: %v", err)
+			s.Go("publisher", func() {
+				for id := range 2 {
+					definite(x.publish(ctx, id))
+					explore.Assert(x.in[id] == int64(id), "at %d", x.in[id])
+				}
+				x.leave()
+			})
+			s.Go("reader", func() { g.Advance(1); x.leave() })
+		}},
+		{"full against cancel and close", 3, func(s *explore.S) {
+			x := newExplored(s, pool, 1, 1)
+			g := &Gate{Gating: true}
+			_, err := x.AddGate(g, func(first, _ uint64) (uint64, error) { return first, nil })
+			explore.Assert(err == nil, "gate: %v", err)
+			c := newCancelled()
+			s.Go("publisher", func() { definite(x.publish(ctx, 0)); definite(x.publish(c, 1)) })
+			s.Go("canceller", func() { s.Close(c.done) })
+			s.Go("closer", func() { x.Close(errOver) })
+		}},
+		{"control against publish", 3, func(s *explore.S) {
+			// What is posted runs under the role, also if the partition is idle or about to be.
+			x := newExplored(s, pool, 2, 0)
+			ran := atomicx.Cell[bool]{}
+			s.Go("publisher", func() { definite(x.publish(ctx, 0)); x.leave() })
+			s.Go("control", func() {
+				err := x.post(&control{run: func() { ran.Set(true) }})
+				explore.Assert(err == nil, "post: %v", err)
+				x.leave()
+			})
+			s.Finally(func() error {
+				if !ran.Get() {
+					return errors.New("the control has not run")
+				}
+				return nil
+			})
+		}},
+		{"appender against publish", 3, func(s *explore.S) {
+			x := newExplored(s, pool, 2, 0)
+			s.Go("publisher", func() { definite(x.publish(ctx, 0)); x.leave() })
+			s.Go("appender", func() {
+				a, err := x.Appender(ctx)
+				explore.Assert(err == nil, "appender: %v", err)
+				off, err := a.Append(ctx, record(1))
+				explore.Assert(err == nil, "append: %v", err)
+				explore.Assert(a.Close() == nil, "close")
+				x.in[1] = off
+				x.leave()
+			})
+		}},
+		{"appender against close", 3, func(s *explore.S) {
+			// A record whose Append has returned is in the log, also if Close takes the role before Flush.
+			x := newExplored(s, pool, 1, 0)
+			s.Go("appender", func() {
+				a, err := x.Appender(ctx)
+				if err != nil {
+					definite(err)
+					return
+				}
+				if off, err := a.Append(ctx, record(1)); err == nil {
+					x.in[1] = off
+				} else {
+					definite(err)
+				}
+				definite(a.Flush())
+				a.Close()
+			})
+			s.Go("closer", func() { x.Close(errOver) })
+		}},
+		{"appender against control", 3, func(s *explore.S) {
+			x := newExplored(s, pool, 2, 0)
+			var ran atomicx.Cell[bool]
+			s.Go("appender", func() {
+				a, err := x.Appender(ctx)
+				explore.Assert(err == nil, "appender: %v", err)
+				off, err := a.Append(ctx, record(1))
+				explore.Assert(err == nil, "append: %v", err)
+				x.in[1] = off
+				explore.Assert(a.Close() == nil, "close")
+				x.leave()
+			})
+			s.Go("control", func() {
+				err := x.post(&control{run: func() { ran.Set(true) }})
+				explore.Assert(err == nil, "post: %v", err)
+				x.leave()
+			})
+			s.Finally(func() error {
+				if !ran.Get() {
+					return errors.New("the control has not run")
+				}
+				return nil
+			})
+		}},
+	} {
+		t.Run(sc.name, func(t *testing.T) {
+			o := explore.Options{Bound: sc.bound, MaxSchedules: 100_000_000}
+			if testing.Short() {
+				o.Bound--
+			}
+			if more, err := strconv.Atoi(os.Getenv("LEAT_EXPLORE_BOUND")); err == nil {
+				o.Bound = more
+			}
+			explore.Run(t, o, explore.Scenario{Name: sc.name, Setup: sc.setup})
+		})
+	}
+}
+
+// unknown is the offset of a record that was accepted by TryPublish: it is in the log, nobody was told where.
+const unknown = -2

@@ -1,0 +1,44 @@
+package atomicx_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/leatlog/leat/internal/atomicx"
+)
+
+func TestClock_StartsAtTheWallClock(t *testing.T) {
+	before := time.Now().UnixNano()
+	c := atomicx.NewClock()
+	now := c.Now()
+	after := time.Now().UnixNano()
+	// The wall clock may be set back meanwhile, but hardly by an hour.
+	assert.InDelta(t, before, now, float64(time.Hour))
+	assert.InDelta(t, after, now, float64(time.Hour))
+}
+
+// TestClock_NeverGoesBack reads one clock from several goroutines.
+func TestClock_NeverGoesBack(t *testing.T) {
+	c := atomicx.NewClock()
+	var newest atomicx.Int64
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			last := c.Now()
+			for range 20_000 {
+				seen := newest.Load()
+				now := c.Now()
+				if now < last || now < seen {
+					t.Errorf("%d after %d, and another had seen %d", now, last, seen)
+					return
+				}
+				last = now
+				newest.Store(max(seen, now))
+			}
+		})
+	}
+	wg.Wait()
+}

@@ -1,0 +1,133 @@
+package segment_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leatlog/leat/segment"
+)
+
+func TestReader_States(t *testing.T) {
+	l := segment.NewLog(segment.Config{SegmentRecords: 4})
+	puts(t, l, 6)
+	r := l.NewReader()
+	require.Zero(t, r.Window())
+	require.Equal(t, segment.Ready, r.Refill())
+	require.Equal(t, 4, r.Window(), "to the end of the segment")
+	var rec segment.Record
+	require.True(t, r.Next(&rec))
+	require.EqualValues(t, 1, r.Position())
+	require.Equal(t, 3, r.Window())
+	require.Equal(t, segment.Ready, r.Refill())
+	require.Equal(t, 3, r.Window())
+
+	values, s := read(r)
+	require.Equal(t, []string{"1", "2", "3", "4", "5"}, values)
+	require.Equal(t, segment.CaughtUp, s)
+	require.False(t, r.Next(&rec))
+
+	r.Seek(7)
+	require.Equal(t, segment.Beyond, r.Refill())
+	puts(t, l, 1)
+	require.Equal(t, segment.CaughtUp, r.Refill())
+	puts(t, l, 1)
+	require.Equal(t, segment.Ready, r.Refill())
+
+	r.Seek(0)
+	require.Equal(t, segment.Ready, r.Refill())
+	l.TruncateBefore(3)
+	require.Equal(t, 4, r.Window(), "what is in the window stays readable")
+	require.True(t, r.Next(&rec))
+	require.Equal(t, "0", string(rec.Value))
+	require.Equal(t, segment.Below, r.Refill(), "and is not given out again")
+	require.EqualValues(t, 1, r.Position())
+	require.Zero(t, r.Window())
+	require.Equal(t, segment.Below, r.Refill())
+	r.Seek(l.First())
+	values, _ = read(r)
+	require.Equal(t, []string{"3", "4", "5", "6", "7"}, values)
+
+	l.Seal()
+	require.Equal(t, segment.Sealed, r.Refill())
+	r.Seek(3)
+	require.Equal(t, segment.Ready, r.Refill(), "a sealed log is read to its end")
+	r.Seek(9)
+	require.Equal(t, segment.Beyond, r.Refill())
+}
+
+func TestReader_PinsItsSegmentOnly(t *testing.T) {
+	l := segment.NewLog(segment.Config{SegmentRecords: 2})
+	puts(t, l, 5)
+	pins := func() (p [3]int) {
+		for i := range p {
+			p[i], _ = l.Pins(uint64(2 * i))
+		}
+		return p
+	}
+	r := l.NewReader()
+	require.Equal(t, [3]int{}, pins())
+	var rec segment.Record
+	r.Refill()
+	require.Equal(t, [3]int{1, 0, 0}, pins())
+	r.Next(&rec)
+	r.Next(&rec)
+	require.Equal(t, [3]int{1, 0, 0}, pins(), "the last view is still valid")
+	r.Refill()
+	require.Equal(t, [3]int{0, 1, 0}, pins())
+	r.Seek(4)
+	require.Equal(t, [3]int{}, pins())
+	r.Refill()
+	require.Equal(t, [3]int{0, 0, 1}, pins())
+	r.Seek(4)
+	require.Zero(t, r.Window())
+	require.Equal(t, [3]int{0, 0, 1}, pins(), "seeking to where it is keeps the pin")
+	r.Refill()
+	r.Next(&rec)
+	require.Equal(t, segment.CaughtUp, r.Refill())
+	require.Equal(t, [3]int{0, 0, 1}, pins(), "more may come here")
+	puts(t, l, 1)
+	r.Refill()
+	r.Next(&rec)
+	l.Roll()
+	require.Equal(t, segment.CaughtUp, r.Refill())
+	require.Equal(t, [3]int{}, pins(), "nothing more comes here")
+	r.Seek(0)
+	r.Refill()
+	r.Close()
+	r.Close()
+	require.Equal(t, [3]int{}, pins())
+	require.Equal(t, segment.Ready, r.Refill(), "a closed reader can go on")
+	require.Equal(t, "0", func() string { r.Next(&rec); return string(rec.Value) }())
+	r.Seek(9)
+	require.Equal(t, segment.Beyond, r.Refill())
+	require.Equal(t, [3]int{}, pins())
+}
+
+func TestReader_PinnedBlockIsNotReused(t *testing.T) {
+	pool := segment.NewPool(0, 1<<20).Poison()
+	l := segment.NewLog(segment.Config{SegmentRecords: 2, Pool: pool})
+	puts(t, l, 4)
+	r := l.NewReader()
+	var rec segment.Record
+	require.Equal(t, segment.Ready, r.Refill())
+	require.True(t, r.Next(&rec))
+	require.True(t, l.DropOldest())
+	require.Zero(t, pool.Kept())
+	require.EqualValues(t, 4096, pool.Used(), "a block that is left to the collector does not count")
+	require.True(t, l.DropOldest())
+	require.EqualValues(t, 4096, pool.Kept())
+	puts(t, l, 10)
+	require.Equal(t, "0", string(rec.Value))
+	require.True(t, r.Next(&rec))
+	require.Equal(t, "1", string(rec.Value))
+	require.Equal(t, segment.Below, r.Refill())
+}
+
+func TestState_String(t *testing.T) {
+	want := map[segment.State]string{segment.Ready: "Ready", segment.CaughtUp: "CaughtUp", segment.Sealed: "Sealed",
+		segment.Below: "Below", segment.Beyond: "Beyond", 9: "State(?)"}
+	for s, name := range want {
+		require.Equal(t, name, s.String())
+	}
+}

@@ -36,7 +36,8 @@ func (s slice) label() string {
 // in one process; before and after each slice the way between the cores is measured; only neighbouring slices with the same
 // label at all four probes are divided. It asserts nothing about times.
 //
-//	go test ./bench -run TestRatios -ratios -v
+//	go test ./bench -run 'TestRatios$' -ratios -v
+//	go test ./bench -run 'TestRatios$/producers=3' -ratios -ratios.slices 100 -v
 func TestRatios(t *testing.T) {
 	if !*ratios {
 		t.Log("give -ratios to measure")
@@ -46,14 +47,14 @@ func TestRatios(t *testing.T) {
 		name string
 		flow
 	}{
-		{"1 producer -> 1 reader", flow{producers: 1, consumers: 1}},
-		{"3 producers -> 1 reader", flow{producers: 3, consumers: 1}},
-		{"1 producer -> 3 readers, broadcast", flow{producers: 1, consumers: 3}},
-		{"1 producer -> 1 subscriber, push", flow{producers: 1, consumers: 1, push: true}},
+		{"producers=1/readers=1", flow{producers: 1, consumers: 1}},
+		{"producers=3/readers=1", flow{producers: 3, consumers: 1}},
+		{"producers=1/readers=3", flow{producers: 1, consumers: 3}},
+		{"producers=1/subscribers=1", flow{producers: 1, consumers: 1, push: true}},
 	} {
 		for _, i := range impls() {
 			if i.name == *ratioOf && i.can(f.flow) {
-				compare(t, f.name, i, f.flow)
+				t.Run(fmt.Sprintf("%s/%v", f.name, i), func(t *testing.T) { compare(t, f.name, i, f.flow) })
 			}
 		}
 	}
@@ -70,7 +71,7 @@ func compare(t *testing.T, name string, i impl, f flow) {
 		as = append(as, measureSlice(a, na))
 		bs = append(bs, measureSlice(b, nb))
 	}
-	fmt.Print(report(fmt.Sprintf("%s: %v / chan", name, i), as, bs))
+	fmt.Print(report(fmt.Sprintf("%s/%v", name, i), as, bs))
 }
 
 // calibrate returns how many messages make a slice.
@@ -113,15 +114,15 @@ func report(name string, as, bs []slice) string {
 	var out strings.Builder
 	for _, l := range []string{"near", "far", "sibling", "unknown"} {
 		if g := groups[l]; g != nil {
-			fmt.Fprintf(&out, "%-62s %-7s x %s   %s / %s M msgs/s   (%d pairs)\n", name, l,
+			fmt.Fprintf(&out, "%-52s %-7s x %s   %s / %s M msgs/s   (%d pairs)\n", name, l,
 				spread(g.ratios, 1), spread(g.a, 1e6), spread(g.b, 1e6), len(g.ratios))
 		}
 	}
 	if len(groups) == 0 {
-		fmt.Fprintf(&out, "%-62s no two neighbouring slices had the same placement\n", name)
+		fmt.Fprintf(&out, "%-52s no two neighbouring slices had the same placement\n", name)
 	}
 	if dropped > 0 {
-		fmt.Fprintf(&out, "%-62s %d pairs dropped: the cores moved, or were busy\n", "", dropped)
+		fmt.Fprintf(&out, "%-52s %d pairs dropped: the cores moved, or were busy\n", "", dropped)
 	}
 	return out.String()
 }

@@ -47,6 +47,7 @@ func Open(c Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	atomicx.NoteProcs()
 	e := &Engine{
 		cfg:     c,
 		clock:   atomicx.NewClock(),

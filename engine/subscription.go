@@ -27,7 +27,7 @@ type Subscription struct {
 	done  chan struct{} // closed when no handler runs and none will
 
 	mu   sync.Mutex
-	left int   // under mu: lanes that have not ended
+	left int   // under mu: lanes that have not ended, and one for halt
 	err  error // under mu: what ended the subscription
 }
 
@@ -43,7 +43,7 @@ func (t *Topic) Subscribe(h Handler, c SubscribeConfig) (*Subscription, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Subscription{t: t, named: c.ID != "", cfg: c, seq: t.e.subs.Add(1), done: make(chan struct{}), left: len(t.parts)}
+	s := &Subscription{t: t, named: c.ID != "", cfg: c, seq: t.e.subs.Add(1), done: make(chan struct{}), left: len(t.parts) + 1}
 	if !s.named {
 		s.cfg.ID = fmt.Sprintf("#%d", s.seq) // no user can give that name
 	} else if err := names.Check(c.ID); err != nil {
@@ -239,6 +239,7 @@ func (s *Subscription) halt(cause error) (first bool) {
 	if first {
 		s.stop()
 		s.t.ending(s)
+		s.oneLess()
 		s.t.e.rested.Broadcast() // Drain waits for it no longer
 	}
 	return first
@@ -263,7 +264,7 @@ func (s *Subscription) laneEnded(cause error) {
 	}
 }
 
-// oneLess counts the lanes that have ended.
+// oneLess counts what has ended.
 func (s *Subscription) oneLess() {
 	s.mu.Lock()
 	s.left--

@@ -1,6 +1,8 @@
 package ring_test
 
 import (
+	"sync/atomic"
+
 	"github.com/leatlog/leat/internal/atomicx"
 	"github.com/leatlog/leat/ring"
 )
@@ -31,10 +33,10 @@ type consumer struct {
 	visit  func(*message)
 	maxRun int // claims per Release
 
-	// How often it met what the stress tests want to meet; watch has it look each time whether what is not ready is claimed,
-	// which it should not do where time is measured.
-	watch                  bool
-	empty, unready, sleeps int
+	// How often it met what the stress tests want to meet. Only if watch is set: it then looks each time whether what is not
+	// ready is claimed, which it should not do where time is measured.
+	watch                        bool
+	empty, unready, inLine, held atomic.Int64
 }
 
 func newConsumer(r *ring.MPSC[message], visit func(*message)) *consumer {
@@ -53,12 +55,20 @@ func (c *consumer) drain() bool {
 		pos = c.r.Advance(pos, n)
 	}
 	if pos == head {
-		if c.watch && c.r.Claimed() {
-			c.unready++
-		} else {
-			c.empty++
+		switch {
+		case !c.watch:
+		case c.r.Claimed():
+			c.unready.Add(1)
+		default:
+			c.empty.Add(1)
 		}
 		return false
+	}
+	if c.watch && c.r.Waiting() > 0 {
+		c.inLine.Add(1)
+		if c.r.Held() {
+			c.held.Add(1)
+		}
 	}
 	c.r.Release(pos)
 	return true
@@ -73,6 +83,7 @@ func (c *consumer) run() {
 			idle.Reset()
 		case idle.Again(): // before it looks at the claim word, which producers need more
 		case c.r.Claimed():
+			atomicx.Yield()
 			idle.Reset()
 		case c.r.Closed():
 			// Closed is final: what Claimed says after it is final, too.
@@ -80,7 +91,6 @@ func (c *consumer) run() {
 				return
 			}
 		case c.r.Sleep():
-			c.sleeps++
 			c.parker.Park(nil)
 			idle.Reset()
 		}

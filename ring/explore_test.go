@@ -16,7 +16,11 @@ func TestExplore(t *testing.T) {
 	if _, err := exec.LookPath("go"); err != nil {
 		t.Skipf("there is no go command here: %v", err)
 	}
-	cmd := exec.CommandContext(t.Context(), "go", "test", "-tags", "explore", "-run", "^TestExplored", "-count=1", "-v", ".")
+	args := []string{"test", "-tags", "explore", "-run", "^TestExplored", "-count=1", "-v", "."}
+	if testing.Short() {
+		args = append(args, "-short")
+	}
+	cmd := exec.CommandContext(t.Context(), "go", args...)
 	cmd.Env = append(os.Environ(), "GOWORK=off")
 	out, err := cmd.CombinedOutput()
 	t.Logf("%s", out)

@@ -35,3 +35,11 @@ func (r *MPSC[T]) Spare() (places, tokens int) {
 	}
 	return places, tokens
 }
+
+// First returns whether room is held for the first in line, and whether a token was left for it that it has not yet taken
+// note of.
+func (r *MPSC[T]) First() (held, signalled bool) {
+	r.line.mu.Lock()
+	defer r.line.mu.Unlock()
+	return r.line.first.held, r.line.first.signalled
+}

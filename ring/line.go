@@ -161,6 +161,16 @@ func (l *line) room(free uint64) {
 // waitForRoom returns how a producer waits for room before it parks.
 func waitForRoom() atomicx.Backoff { return atomicx.Backoff{Spins: 4, Yields: 16} }
 
+// claimLater is the part of Claim that waits.
+func (r *MPSC[T]) claimLater(n int, done <-chan struct{}) (pos uint64, o Outcome, ok bool) {
+	for b := waitForRoom(); b.Again(); {
+		if pos, o = r.claim(n, 0); o != Full {
+			return pos, o, true
+		}
+	}
+	return r.claimInLine(n, done)
+}
+
 // claimInLine is the part of Claim that parks.
 func (r *MPSC[T]) claimInLine(n int, done <-chan struct{}) (pos uint64, o Outcome, ok bool) {
 	p, first := r.line.join(uint64(n) << posShift)

@@ -141,6 +141,17 @@ func New[T any](capacity int) *MPSC[T] {
 // TryClaim claims n consecutive slots, 1 <= n <= Cap, if there is room. It never waits. It panics if n can never fit.
 func (r *MPSC[T]) TryClaim(n int) (pos uint64, o Outcome) { return r.claim(n, 0) }
 
+// TryClaimOne is TryClaim(1) for the common case, in a few instructions. ok is false, and TryClaim says why, if the ring is full,
+// closed or held, if the consumer is asleep, or if another producer came first. crowded says that half of the ring is in use.
+func (r *MPSC[T]) TryClaimOne() (pos uint64, crowded, ok bool) {
+	t := r.tail.Load()
+	used := t - r.head.Load() // too large if t is out of date, and then the CAS fails as well
+	if t&flags != 0 || used >= r.limit || !r.tail.CompareAndSwap(t, t+1<<posShift) {
+		return 0, false, false
+	}
+	return t, used >= r.limit/2, true
+}
+
 // Claim is TryClaim that waits while the outcome would be Full. It returns false once done is closed, and then nothing was
 // claimed; a nil done never ends the wait. Close ends it with the outcome Closed, and true.
 //
@@ -150,12 +161,7 @@ func (r *MPSC[T]) Claim(n int, done <-chan struct{}) (pos uint64, o Outcome, ok 
 	if pos, o = r.claim(n, 0); o != Full {
 		return pos, o, true
 	}
-	for b := waitForRoom(); b.Again(); {
-		if pos, o = r.claim(n, 0); o != Full {
-			return pos, o, true
-		}
-	}
-	return r.claimInLine(n, done)
+	return r.claimLater(n, done)
 }
 
 // claim is a try. The caller for whom room is held passes heldBit, all others 0.
@@ -220,6 +226,9 @@ func (r *MPSC[T]) TakeIdle() bool {
 // Head returns the position of the oldest slot that was not released: where the next claim starts that the consumer has to
 // look for.
 func (r *MPSC[T]) Head() uint64 { return r.head.Load() }
+
+// Tail returns the position that the next claim gets. By the time it returns another may have been made.
+func (r *MPSC[T]) Tail() uint64 { return r.tail.Load() &^ flags }
 
 // Advance returns the position n slots after pos.
 func (r *MPSC[T]) Advance(pos uint64, n int) uint64 { return pos + uint64(n)<<posShift }

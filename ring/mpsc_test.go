@@ -44,7 +44,8 @@ func TestNew_Capacity(t *testing.T) {
 	}
 	// A ring of one slot cannot tell "ready at position 0" from "free for position 1"; it is refused by the same rule.
 	for _, capacity := range []int{math.MinInt, -2, -1, 0, 1, 3, 6, 1023, math.MaxInt} {
-		assert.PanicsWithValue(t, "ring: the capacity must be a power of two, 2 or more, not "+strconv.Itoa(capacity), func() { ring.New[int](capacity) })
+		want := "ring: the capacity must be a power of two, 2 or more, not " + strconv.Itoa(capacity)
+		assert.PanicsWithValue(t, want, func() { ring.New[int](capacity) })
 	}
 }
 
@@ -373,6 +374,31 @@ func TestMPSCClaim_IsServedInOrder(t *testing.T) {
 		require.Equal(t, 1, r.Len())
 		r.Release(r.Advance(r.Head(), 1))
 	}
+}
+
+// While room is held, only the Release that makes it enough wakes: waking is what costs.
+func TestMPSCRelease_DoesNotWakeForNothing(t *testing.T) {
+	watchdog(t)
+	r := ring.New[int](8)
+	mustClaim(t, r, 8, ring.Claimed)
+	served := make(chan bool)
+	go func() {
+		_, _, ok := r.Claim(7, nil)
+		served <- ok
+	}()
+	await(func() bool { return r.Waiting() == 1 })
+	r.Release(r.Advance(r.Head(), 1))
+	await(func() bool {
+		held, signalled := r.First()
+		return held && !signalled
+	})
+	for range 5 {
+		r.Release(r.Advance(r.Head(), 1))
+		_, signalled := r.First()
+		require.False(t, signalled)
+	}
+	r.Release(r.Advance(r.Head(), 1))
+	assert.True(t, <-served)
 }
 
 // Whoever gets in line behind another does not take room that is there, but not enough for the other.

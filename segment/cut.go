@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"math"
 	"slices"
 	"unsafe"
 
@@ -39,9 +40,20 @@ func (l *Log) Roll() {
 	default:
 		s.newest = max(l.newest, l.newestExplicit)
 	}
+	l.upTo = max(l.upTo, s.newest)
+	s.upTo = l.upTo
 	l.ended += s.bytes
 	s.end.Store(l.next) // before any offset from here on is published; pairs with the Load in Refill
 	l.leave()
+}
+
+// discard takes an active segment off again that has no record, because Ensure opened it and nothing came. Were it to stay
+// as the oldest, nothing behind it could ever be dropped. No reader has it, since none looks for an offset that is not
+// published.
+func (l *Log) discard(s *segment) {
+	l.leave()
+	l.setDir(slices.Clone(l.segs[:len(l.segs)-1])) // a copy: see Directory in the proof of Log
+	l.reuse(s)
 }
 
 // leave makes the log have no active segment.
@@ -50,7 +62,7 @@ func (l *Log) leave() {
 }
 
 // activeBytes returns what the active segment adds to Retained.
-func (l *Log) activeBytes() int64 { return int64(l.pos) + int64(len(l.index)-l.top)*entryBytes }
+func (l *Log) activeBytes() int64 { return int64(l.pos) + int64(len(l.index)-l.top)*EntryBytes }
 
 // Unstage drops all staged records. The next one gets the offset of the first of them.
 func (l *Log) Unstage() {
@@ -73,8 +85,8 @@ func (l *Log) Unstage() {
 	}
 }
 
-// unroll is Unstage where the records are in several segments, or in one that has ended. The segments from kept on hold nothing
-// else and go; the one before them ends where the published records do.
+// unroll is Unstage where the records are in several segments, or in one that has ended. The segments from kept on hold
+// nothing else and go; the one before them ends where the published records do.
 func (l *Log) unroll(kept int) {
 	gone := l.segs[kept:]
 	for _, p := range gone {
@@ -86,7 +98,7 @@ func (l *Log) unroll(kept int) {
 	if kept > 0 {
 		s := l.segs[kept-1].seg
 		n := int(l.published - s.base)
-		bytes := int64(s.block.start(n)) + int64(n)*entryBytes
+		bytes := int64(s.block.start(n)) + int64(n)*EntryBytes
 		l.ended += bytes - s.bytes
 		s.bytes = bytes
 		s.end.Store(l.published)
@@ -108,8 +120,9 @@ func (l *Log) rewind(s *segment, n int) {
 	}
 }
 
-// Retained returns how many records there are from First on, how many bytes the segments hold (record bytes and index entries,
-// whole segments, also what TruncateBefore has cut off inside the oldest), and how many segments there are. Staged records count.
+// Retained returns how many records there are from First on, how many bytes the segments hold (record bytes and index
+// entries, whole segments, also what TruncateBefore has cut off inside the oldest), and how many segments there are. Staged
+// records count.
 func (l *Log) Retained() (records, bytes int64, segments int) {
 	return int64(l.next - l.low), l.ended + l.activeBytes(), len(l.segs)
 }
@@ -131,8 +144,8 @@ func (l *Log) Oldest() (info Info, ok bool) {
 	return info, true
 }
 
-// DropOldest drops the oldest segment and reports whether it did. The active one can go too; it is rolled first. It drops no
-// segment that has staged records.
+// DropOldest drops the oldest segment and reports whether it did. The active one can go too; it is rolled first. It drops
+// no segment that has staged records.
 func (l *Log) DropOldest() bool {
 	if len(l.segs) == 0 {
 		return false
@@ -151,8 +164,8 @@ func (l *Log) DropOldest() bool {
 	return true
 }
 
-// TruncateBefore drops all records below off, or all that are published if off is above. They cannot be read any more, at once;
-// the memory comes back by whole segments.
+// TruncateBefore drops all records below off, or all that are published if off is above. They cannot be read any more, at
+// once; the memory comes back by whole segments.
 func (l *Log) TruncateBefore(off uint64) {
 	off = min(off, l.published)
 	if off <= l.low {
@@ -180,6 +193,9 @@ func (l *Log) drop(n int, first uint64) {
 	}
 	gone := l.segs[:n]
 	l.setDir(l.segs[n:])
+	if len(l.segs) == 0 {
+		l.upTo = math.MinInt64
+	}
 	all := true
 	for _, p := range gone {
 		l.ended -= p.seg.bytes
@@ -191,11 +207,11 @@ func (l *Log) drop(n int, first uint64) {
 	}
 }
 
-// reuse gives the block of a segment that is in dir no longer back to the pool. If somebody may still read it, it is left to the
-// collector, and reuse returns false.
+// reuse gives the block of a segment that is in dir no longer back to the pool. If somebody may still read it, it is left
+// to the collector, and reuse returns false.
 func (l *Log) reuse(s *segment) bool {
 	if !s.kill() {
-		l.pool.forget(1 << s.class)
+		l.pool.forget(s.block.size())
 		return false
 	}
 	l.pool.put(s.block)

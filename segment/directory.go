@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"math/bits"
 	"unsafe"
 
 	"github.com/leatlog/leat/internal/atomicx"
@@ -15,8 +16,8 @@ type place struct {
 // directory is the segments of a log in order. It is never changed once it is published.
 type directory struct{ segs []place }
 
-// find returns the last segment whose base is not above off, or nil if there is none. If off is retained and below a committed
-// length that was loaded before the directory was, that is the segment that has off.
+// find returns the last segment whose base is not above off, or nil if there is none. If off is retained and below a
+// committed length that was loaded before the directory was, that is the segment that has off.
 func (d *directory) find(off uint64) *segment {
 	i := d.index(off)
 	if i < 0 {
@@ -40,9 +41,9 @@ func (d *directory) index(off uint64) int {
 	at := 0
 	for n > 1 { // segs[at].base <= off, and the answer is among the n from at on
 		half := n / 2
-		if segs[at+half].base <= off {
-			at += half
-		}
+		// at += half if segs[at+half].base <= off, without a branch that could not be predicted.
+		_, above := bits.Sub64(off, segs[at+half].base, 0)
+		at += half & (int(above) - 1)
 		n -= half
 	}
 	return at
@@ -55,8 +56,8 @@ func (l *Log) extend(s *segment) {
 	l.setDir(segs)
 }
 
-// setDir replaces the directory. Only the appender calls it. segs may share a backing array with the present one; see Directory
-// in the proof of Log.
+// setDir replaces the directory. Only the appender calls it. segs may share a backing array with the present one; see
+// Directory in the proof of Log.
 func (l *Log) setDir(segs []place) {
 	l.segs = segs
 	l.dir.Store(&directory{segs: segs})

@@ -1,3 +1,40 @@
-// Package segment keeps the records of one partition in memory: an append-only log of records as bytes, in blocks without
-// pointers.
+// Package segment keeps the records of one partition in memory: an append-only log of records as bytes, which one goroutine
+// extends while any number of others read, without a lock on either side.
+//
+// There are four types to know. A [Log] is the records of a partition. It is a list of segments, each of which holds the
+// records of a run of offsets in one block of memory. A [Pool] hands out blocks, takes them back and bounds how many there
+// are. A [Reader] is a position that moves through a log; it pins the segment that it stands in. A [Record] is what goes in
+// and comes out.
+//
+//	             first                                     committed    staged
+//	               |                                           |          |
+//	offsets    ....[ segment  )[ segment         )[ active segment        |
+//	           dropped          immutable, read by all           appender's own
+//
+//	a block    [record bytes ->            free             <- index entries]
+//
+// # Appending
+//
+// One goroutine at a time has the appender's role. Reserve stages a record and gives the place for its bytes, Append copies
+// a Record there, and Publish makes all that is staged visible at once, also if it is spread over several segments.
+// DropOldest and TruncateBefore cut the log at its front; when to do that is the caller's policy. Seal, from any goroutine,
+// ends the log.
+//
+// # Reading
+//
+// Reader is for going through a log in order: Refill looks at what has been published and Next walks over it, with no
+// atomic operation for each record and no copy. ReadAt is for a record here and there. What both return are views of the
+// log's own memory; Record.Clone makes a copy. OffsetAt finds a record by time.
+//
+// # Memory
+//
+// A block has no pointers, so the collector never looks into it, and a record costs 16 bytes beside its own. When a segment
+// is dropped its block goes back to the pool and is used again, unless a Reader stands in it or a view from ReadAt points
+// into it: then it is left to the collector. So nobody ever reads reused memory, and a reader that sleeps for long costs
+// one block.
+//
+// # What it does not do
+//
+// It does not wait, wake, retain by policy, or write to disk; that is for the layers above. It knows nothing of topics. Two
+// goroutines that append at the same time are an error, which it detects but cannot mend.
 package segment

@@ -30,7 +30,8 @@ var (
 
 // SizeError is the error for a record that can never fit. It matches ErrTooLarge.
 type SizeError struct {
-	// Size is how many bytes key, value and headers are together; math.MaxUint64 if the sum would wrap.
+	// Size is how many bytes key, value and headers are together (for Ensure, of all records); math.MaxUint64 if the sum
+	// would wrap.
 	Size uint64
 	// Limit is how many there may be: MaxRecordBytes, or less if the pool could never hand out a block for that.
 	Limit uint64

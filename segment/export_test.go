@@ -14,6 +14,9 @@ func (l *Log) Bases() []uint64 {
 	return bases
 }
 
+// Active returns something that tells one active segment from the next.
+func (l *Log) Active() any { return l.active }
+
 // Poison makes the pool overwrite every block that comes back, so that a view that outlived its block shows.
 func (p *Pool) Poison() *Pool {
 	p.poison = true
@@ -58,3 +61,13 @@ var Layout = struct {
 	CommittedStart: unsafe.Offsetof(Log{}.committed) + unsafe.Offsetof(Log{}.committed.Uint64),
 	LogEnd:         unsafe.Sizeof(Log{}),
 }
+
+// Stale is a segment that was found in the directory at some time, as a reader holds it between finding and pinning.
+type Stale struct{ s *segment }
+
+// Find returns the segment that has off.
+func (l *Log) Find(off uint64) Stale { return Stale{l.dir.Load().find(off)} }
+
+func (s Stale) Pin() bool  { return s.s.pin() }
+func (s Stale) Unpin()     { s.s.unpin() }
+func (s Stale) Keep() bool { return s.s.keep() }

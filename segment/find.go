@@ -11,6 +11,9 @@ func (l *Log) Committed() uint64 { return l.committed.Load() >> 1 }
 // Sealed reports whether Seal has been called.
 func (l *Log) Sealed() bool { return l.committed.Load()&sealedBit != 0 }
 
+// Segments returns how many segments there are, staged ones too.
+func (l *Log) Segments() int { return len(l.dir.Load().segs) }
+
 // Snapshot returns First and Committed, with first <= next.
 func (l *Log) Snapshot() (first, next uint64) {
 	first = l.first.Load() // this one first: see Snapshot in the proof of Log
@@ -27,9 +30,9 @@ func (l *Log) Seal() uint64 {
 	}
 }
 
-// ReadAt reads records from off on into dst and returns how many: as many as there are and dst has room for, but maybe fewer
-// if the log is being cut just then; at least one if there is one and dst has room. It returns 0 without an error at the committed length,
-// ErrBelow below First, and ErrBeyond above the committed length.
+// ReadAt reads records from off on into dst and returns how many: as many as there are and dst has room for, but maybe
+// fewer if the log is being cut just then; at least one if there is one and dst has room. It returns 0 without an error at
+// the committed length, ErrBelow below First, and ErrBeyond above the committed length.
 //
 // What it returns stays valid as long as it is held. The price is that the blocks it points into are never reused: they are
 // left to the collector once they are dropped.
@@ -96,16 +99,19 @@ func (l *Log) OffsetAt(t int64) uint64 {
 // search is OffsetAt among [first, next), where the log may be cut meanwhile.
 func (l *Log) search(t int64, first, next uint64) uint64 {
 	d := l.dir.Load()
-	for _, e := range d.segs[max(d.index(first), 0):] {
-		s := e.seg
+	segs := d.segs[max(d.index(first), 0):]
+	segs = segs[sort.Search(len(segs), func(i int) bool { return segs[i].seg.mayHaveUpTo(t) }):]
+	for _, p := range segs {
+		s := p.seg
 		if s.base >= next {
 			break
 		}
-		end := s.end.Load() // after the committed length was loaded: see Roll
-		if end != open && s.greatest() < t || !s.pin() {
-			continue
+		if !s.mayHave(t) || !s.pin() {
+			continue // nothing here, or not any more
 		}
-		lo, hi := int(max(first, s.base)-s.base), int(min(end, next)-s.base)
+		// The end after the committed length was loaded: see Roll. If first has moved beyond next, there is nothing
+		// between.
+		lo, hi := int(max(first, s.base)-s.base), int(min(s.end.Load(), next)-s.base)
 		i := s.search(t, lo, hi)
 		s.unpin()
 		if i < hi {

@@ -12,8 +12,8 @@ type Header struct {
 }
 
 // Headers is a list of headers in the form in which the log stores it, so that neither append nor read has to look at each.
-// The zero value is the empty list. Names may repeat, and the order is kept. It is made by MakeHeaders and Add and by reading
-// a record, and so is always well formed; its bytes are not to be changed.
+// The zero value is the empty list. Names may repeat, and the order is kept. It is made by MakeHeaders and Add and by
+// reading a record, and so is always well formed; its bytes are not to be changed.
 type Headers struct {
 	// raw is, for each header, the length of the name as a varint, the name, the length of the value plus one (or 0 for a
 	// nil value) as a varint, and the value.
@@ -36,8 +36,8 @@ func MakeHeaders(hs ...Header) Headers {
 	return h
 }
 
-// Add returns the list with one more header at its end. It copies name and value. Like append, it may use memory behind h, so
-// of two lists that are made from one h only the later may be used.
+// Add returns the list with one more header at its end. It copies name and value. Like append, it may use memory behind h,
+// so of two lists that are made from one h only the later may be used.
 func (h Headers) Add(name string, value []byte) Headers {
 	raw := binary.AppendUvarint(h.raw, uint64(len(name)))
 	raw = append(raw, name...)
@@ -59,8 +59,11 @@ func (h Headers) Len() int {
 	return n
 }
 
-// Size returns how many bytes the list takes in a record.
+// Size returns how many bytes the list takes in a record: what Shape.Headers asks for.
 func (h Headers) Size() int { return len(h.raw) }
+
+// Encoded returns the encoded list, which must not be changed.
+func (h Headers) Encoded() []byte { return h.raw }
 
 // Get returns the value of the first header with that name, and whether there is one. The value is a view, valid as long as
 // the record's other bytes are. It does not allocate.
@@ -75,7 +78,8 @@ func (h Headers) Get(name string) (value []byte, ok bool) {
 	return nil, false
 }
 
-// All iterates over the headers in order. Names are copies; values are views, valid as long as the record's other bytes are.
+// All iterates over the headers in order. Names are copies; values are views, valid as long as the record's other bytes
+// are.
 func (h Headers) All() iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
 		for rest := h.raw; len(rest) > 0; {

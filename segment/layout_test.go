@@ -9,7 +9,8 @@ import (
 	"github.com/leatlog/leat/segment"
 )
 
-// The committed word, what readers look at besides it, and what the appender writes for each record lie on different cache lines.
+// The committed word, what readers look at besides it, and what the appender writes for each record lie on different cache
+// lines.
 func TestLog_Layout(t *testing.T) {
 	v := segment.Layout
 	require.GreaterOrEqual(t, v.AppenderStart, v.FirstEnd+atomicx.PadSize)

@@ -27,8 +27,8 @@ const (
 // Config says how a Log cuts its records into segments. The zero value works.
 type Config struct {
 	// SegmentBytes is how many bytes a segment may take, record bytes and 16 for each index entry. 0 means
-	// DefaultSegmentBytes; the most is 1 GiB. Blocks come in powers of two from 4 KiB, so another size wastes memory. A record
-	// that needs more by itself gets the smallest block that it fits into, and others may follow it there.
+	// DefaultSegmentBytes; the most is 1 GiB. Blocks come in powers of two from 4 KiB, so another size wastes memory. A
+	// record that needs more by itself gets the smallest block that it fits into, and others may follow it there.
 	SegmentBytes int
 	// SegmentRecords is how many records a segment may have. 0 means as many as fit.
 	SegmentRecords int
@@ -40,14 +40,14 @@ type Config struct {
 	Pool *Pool
 }
 
-// Log is the records of one partition: a list of segments that one goroutine at a time, the appender, extends and cuts at the
-// front, while any number of others read what it has published.
+// Log is the records of one partition: a list of segments that one goroutine at a time, the appender, extends and cuts at
+// the front, while any number of others read what it has published.
 //
 // # Roles
 //
-//   - appender: calls Reserve, Append, Staged, Unpublished, Publish, Unstage, Roll, Retained, Oldest, DropOldest and TruncateBefore. One goroutine at a time; the role may move
-//     if something orders the move.
-//   - reader: any goroutine, through a Reader of its own or by ReadAt, OffsetAt, TimeOf.
+//   - appender: calls Reserve, Append, Ensure, Staged, Unpublished, Publish, Unstage, Roll, Retained, Oldest, DropOldest and
+//     TruncateBefore. One goroutine at a time; the role may move if something orders the move.
+//   - reader: any goroutine, through a Reader of its own or by ReadAt, OffsetAt, TimeOf, Snapshot and the like.
 //   - sealer: any goroutine that calls Seal. The first one wins.
 //
 // # Shared state
@@ -56,43 +56,46 @@ type Config struct {
 //	first      stored by the appender, loaded by all: oldest offset that may be read
 //	dir        stored by the appender, loaded by all: the segments in order, each beginning where the one before ends
 //	end, pins  of each segment, see there
-//	block      of each segment: entries and bytes of records below committed are immutable and read by all; the rest is the appender's alone
+//	block      of each segment: entries and bytes of records below committed are immutable and read by all; the rest is
+//	           the appender's alone
 //
 // # Proof
 //
-// Publication. Reserve writes an entry, the caller fills in the bytes, and then Publish moves the length over them by a CAS on
-// committed, from the length last published. A reader loads committed and touches only records below the length it saw. So it has
-// observed that CAS, and everything written before it synchronizes before its reads. Nothing writes these entries and bytes
-// again as long as the segment is not dead (segment, Recycle), so its reads do not race. One word covers all segments: records
-// staged in several of them appear at once.
+// Publication. Reserve writes an entry, the caller fills in the bytes, and then Publish moves the length over them by a CAS
+// on committed, from the length last published. A reader loads committed and touches only records below the length it saw.
+// So it has observed that CAS, and everything written before it synchronizes before its reads. Nothing writes these entries
+// and bytes again as long as the segment is not dead (segment, Recycle), so its reads do not race. One word covers all
+// segments: records staged in several of them appear at once.
 //
 // Order. Only the appender raises the length, each time from the value it published last. So the lengths that one reader
 // sees never go back, and all readers see prefixes of one sequence. Its CAS fails if somebody else moved the word: a
 // sealer, or a second appender, which is a bug of the caller's and panics.
 //
-// Seal. Seal sets the sealed bit by a CAS that keeps the length, and Publish expects the bit clear. So exactly one comes first:
-// either the records are inside the sealed length, or Publish returns ErrSealed and they never become visible. Once the bit is
-// set no CAS succeeds, so a length seen together with the bit is final: whoever finds its position at that length has read
-// everything there will ever be.
+// Seal. Seal sets the sealed bit by a CAS that keeps the length, and Publish expects the bit clear. So exactly one comes
+// first: either the records are inside the sealed length, or Publish returns ErrSealed and they never become visible. Once
+// the bit is set no CAS succeeds, so a length seen together with the bit is final: whoever finds its position at that
+// length has read everything there will ever be.
 //
-// Roll. When a segment ends the appender stores its end, and puts the next one into dir before it publishes any offset from that end on. A reader
-// loads committed before end and before dir. If the length it saw is beyond the end, both stores precede the CAS it observed, so it sees
-// them: it never takes an entry of a full segment for a record, and it finds the next segment. If not, the length bounds
-// its window, and what it sees of end does not matter. That is why Unstage may move an end back to the published length.
+// Roll. When a segment ends the appender stores its end, and puts the next one into dir before it publishes any offset from
+// that end on. A reader loads committed before end and before dir. If the length it saw is beyond the end, both stores
+// precede the CAS it observed, so it sees them: it never takes an entry of a full segment for a record, and it finds the
+// next segment. If not, the length bounds its window, and what it sees of end does not matter. That is why Unstage may move
+// an end back to the published length.
 //
-// Trim. The appender first raises first, then takes the segments out of dir, then kills them. A reader that does not find its
-// position in dir, or cannot pin the segment it found there, therefore sees a first above its position when it looks again, and
-// reports the gap. It never concludes that it has reached the end, since that is decided by committed alone.
+// Trim. The appender first raises first, then takes the segments out of dir, then kills them. A reader that does not find
+// its position in dir, or cannot pin the segment it found there, therefore sees a first above its position when it looks
+// again, and reports the gap. It never concludes that it has reached the end, since that is decided by committed alone.
 //
-// Directory. dir points to a slice that is never edited. Roll appends to its backing array only where no slice that was ever
-// published from that array reaches; Trim publishes a shorter slice of it. Unstage, which takes segments off the far end, copies.
+// Directory. dir points to a slice that is never edited. Roll appends to its backing array only where no slice that was
+// ever published from that array reaches; Trim publishes a shorter slice of it. Unstage, which takes segments off the far
+// end, copies.
 //
 // Snapshot. first never passes the published length, and neither goes back. A reader that loads first and then committed
 // therefore gets first <= committed.
 //
-// Progress. Readers are wait-free but for a retry each time that the appender drops the segment they were about to enter, and
-// then they see the gap and return. The appender never waits. Seal is lock-free: its CAS fails only because a Publish or
-// another Seal succeeded.
+// Progress. Readers are wait-free but for a retry each time that the appender drops the segment they were about to enter,
+// and then they see the gap and return. The appender never waits. Seal is lock-free: its CAS fails only because a Publish
+// or another Seal succeeded.
 //
 // Not promised. Two appenders at once: the CAS detects them and panics, but a record may be lost before it does.
 type Log struct {
@@ -113,8 +116,8 @@ type Log struct {
 
 	// The appender's own, plain on purpose: the race detector checks the claim. Those that Reserve uses come first.
 
-	// The active segment: its index entries go down from index[top-1], its record bytes up from data[pos]. Without an active segment
-	// all are 0.
+	// The active segment: its index entries go down from index[top-1], its record bytes up from data[pos]. Without an
+	// active segment all are 0.
 	index    []entry
 	data     []byte
 	top      int
@@ -130,6 +133,7 @@ type Log struct {
 	active    *segment
 	segs      []place // same as dir
 	ended     int64   // bytes of the retained segments that have ended
+	upTo      int64   // at least the greatest timestamp in them
 	class     uint8   // class of the next block
 	sealed    bool    // Publish has met the seal
 
@@ -137,8 +141,8 @@ type Log struct {
 	explicit       uint64
 	newestExplicit int64
 
-	// committed is CASed by the appender (length << 1) and by the sealer (bit 0), and loaded by all. Raising the length publishes
-	// all entries and record bytes below it.
+	// committed is CASed by the appender (length << 1) and by the sealer (bit 0), and loaded by all. Raising the length
+	// publishes all entries and record bytes below it.
 	committed atomicx.PaddedUint64
 }
 
@@ -160,11 +164,12 @@ func NewLog(c Config) *Log {
 	}
 	l := &Log{
 		pool:           c.Pool,
-		segmentBytes:   max(c.SegmentBytes&^(entryBytes-1), entryBytes),
+		segmentBytes:   max(c.SegmentBytes&^(EntryBytes-1), EntryBytes),
 		segmentRecords: uint64(c.SegmentRecords),
 		partition:      c.Partition,
 		topClass:       classFor(uint64(c.SegmentBytes)),
 		newest:         math.MinInt64,
+		upTo:           math.MinInt64,
 		next:           c.First,
 		published:      c.First,
 		low:            c.First,
@@ -190,8 +195,8 @@ func (l *Log) Append(r *Record, now int64) error {
 }
 
 // Reserve stages one record and returns the place for its headers, key and value, in that order, which the caller must fill
-// before it calls Publish. The record gets offset Staged. now is the append time; one that is smaller than an earlier one counts as
-// that one, so that append times never go back.
+// before it calls Publish. The record gets offset Staged. now is the append time; one that is smaller than an earlier one
+// counts as that one, so that append times never go back.
 //
 // If it fails nothing has changed: ErrNoMemory (can be tried again), ErrTooLarge, ErrExhausted, or ErrSealed once Publish
 // has returned that.
@@ -207,7 +212,7 @@ func (l *Log) Reserve(s Shape, now int64) (dst []byte, err error) {
 }
 
 // room returns how many record bytes the active segment has room for, beside the entry; it may be negative.
-func (l *Log) room() int { return l.top*entryBytes - l.pos - entryBytes }
+func (l *Log) room() int { return l.top*EntryBytes - l.pos - EntryBytes }
 
 // stage writes the index entry for a record of n bytes that is known to fit, and returns its bytes.
 func (l *Log) stage(key, n int, stamp uint64) []byte {
@@ -262,7 +267,7 @@ func (l *Log) reserve(s Shape, now int64) (dst []byte, err error) {
 	full := n > l.room()
 	now = max(now, l.newest)
 	if full || uint64(now-l.baseTime) > maxSince || l.next == l.until {
-		if !l.openSegment(n+entryBytes, full, now) {
+		if !l.openSegment(n+EntryBytes, full, now) {
 			return nil, ErrNoMemory
 		}
 	}
@@ -270,7 +275,9 @@ func (l *Log) reserve(s Shape, now int64) (dst []byte, err error) {
 	l.since = uint64(now-l.baseTime) << flagBits
 	dst = l.stage(k, n, l.since|flags)
 	if s.Timestamp != 0 {
-		l.active.explicit.Store(true) // before the Publish of this record; pairs with the Load in search
+		if l.explicit == 0 {
+			l.active.explicit.Store(true) // before the Publish of this record; pairs with the Load in search
+		}
 		l.noteExplicit(s.Timestamp)
 		binary.LittleEndian.PutUint64(dst, uint64(s.Timestamp))
 		dst = dst[timestampBytes:]
@@ -280,6 +287,38 @@ func (l *Log) reserve(s Shape, now int64) (dst []byte, err error) {
 		dst = dst[headersLenBytes:]
 	}
 	return dst, nil
+}
+
+// Ensure sees to it that the next records, so many of up to n bytes together (headers, keys, values, 8 for each timestamp
+// and 4 for each record with headers, but not the index entries), can be staged without memory from the pool if they come
+// at time now or later: either the active segment has room for them all, or one is opened that has, whatever SegmentRecords
+// says.
+//
+// If it fails nothing has changed: ErrNoMemory (can be tried again), ErrTooLarge if no block could hold them all,
+// ErrExhausted if not even one more offset is left, or ErrSealed once Publish has returned that.
+func (l *Log) Ensure(n int64, records int, now int64) error {
+	switch {
+	case l.sealed:
+		return ErrSealed
+	case l.next == MaxOffset:
+		return ErrExhausted
+	}
+	limit := l.pool.largest()
+	if n > limit || int64(records) > limit/EntryBytes || n+int64(records)*EntryBytes > limit {
+		return &SizeError{Size: uint64(n), Limit: uint64(max(limit-int64(records)*EntryBytes, 0))}
+	}
+	need := int(n) + records*EntryBytes
+	now = max(now, l.newest)
+	full := need > l.room()+EntryBytes
+	if !full && uint64(records) <= l.until-l.next && uint64(now-l.baseTime) <= maxSince/2 {
+		return nil
+	}
+	if !l.openSegment(need, full, now) {
+		return ErrNoMemory
+	}
+	l.until = max(l.until, l.next+min(uint64(records), MaxOffset-l.next))
+	l.newest, l.since = now, 0 // what Reserve goes by is now relative to this segment
+	return nil
 }
 
 // noteExplicit counts a record of the active segment that has a timestamp of its own.
@@ -294,7 +333,7 @@ func (l *Log) noteExplicit(t int64) {
 // nothing if the pool refuses.
 func (l *Log) openSegment(need int, grow bool, now int64) bool {
 	want := l.class
-	if grow && l.active != nil && want < l.topClass && l.active.class >= want {
+	if grow && l.active != nil && want < l.topClass && l.active.block.class >= want {
 		want++ // the last one was filled to the end: the log is busy
 	}
 	least := classFor(uint64(need))
@@ -310,8 +349,8 @@ func (l *Log) openSegment(need int, grow bool, now int64) bool {
 		l.class = b.class
 		usable = min(usable, l.segmentBytes)
 	}
-	b.index = b.index[:usable/entryBytes] // the capacity stays, for the pool
-	s := &segment{base: l.next, baseTime: now, class: b.class, block: b}
+	b.index = b.index[:usable/EntryBytes] // the capacity stays, for the pool
+	s := &segment{base: l.next, baseTime: now, block: b}
 	s.end.Store(open)
 
 	l.active = s
@@ -332,8 +371,8 @@ func (l *Log) Staged() uint64 { return l.next }
 // Unpublished returns how many records are staged and not yet published.
 func (l *Log) Unpublished() int { return int(l.next - l.published) }
 
-// Publish makes all staged records visible at once. It returns ErrSealed if Seal came first; then they are dropped and will never
-// be visible. It panics if a second appender has published meanwhile.
+// Publish makes all staged records visible at once. It returns ErrSealed if Seal came first; then they are dropped and will
+// never be visible. It panics if a second appender has published meanwhile.
 //
 // It is a full barrier: a load that the caller makes after it is not served before others see the records.
 func (l *Log) Publish() error {

@@ -39,11 +39,11 @@ func (f *firstError) get() error {
 	return nil
 }
 
-// TestLog_StressReadersAgainstRecycling lets an appender run around in very little memory, with readers that now and then sleep over a
-// view, and checks Publication, Order, Roll, Trim (Log) and Recycle (segment): a reader sees every offset once, in order, but
-// for gaps that it is told about; each record's bytes prove that they are its own; and the block of a view is never reused.
-// It goes on until readers have met gaps, blocks have been reused, and blocks have been left to the collector because
-// somebody had a pin.
+// TestLog_StressReadersAgainstRecycling lets an appender run around in very little memory, with readers that now and then
+// sleep over a view, and checks Publication, Order, Roll, Trim (Log) and Recycle (segment): a reader sees every offset
+// once, in order, but for gaps that it is told about; each record's bytes prove that they are its own; and the block of a
+// view is never reused. It goes on until readers have met gaps, blocks have been reused, and blocks have been left to the
+// collector because somebody had a pin.
 func TestLog_StressReadersAgainstRecycling(t *testing.T) {
 	for _, records := range []int{0, 1, 7} {
 		for _, procs := range []int{1, 2, 4} {
@@ -169,8 +169,9 @@ func followAll(l *segment.Log, seed int, gaps *atomic.Int64) error {
 	}
 }
 
-// TestLog_StressRandomAccess asks for random offsets around both ends while the log is cut and rolled, and checks Trim, Snapshot and
-// keep: an answer is the record, or an error that was true at some instant of the call, and a view stays what it is.
+// TestLog_StressRandomAccess asks for random offsets around both ends while the log is cut and rolled, and checks Trim,
+// Snapshot and keep: an answer is the record, or an error that was true at some instant of the call, and a view stays what
+// it is.
 func TestLog_StressRandomAccess(t *testing.T) {
 	pool := segment.NewPool(0, 1<<20).Poison()
 	l := segment.NewLog(segment.Config{SegmentBytes: 4096, Pool: pool, First: 1})
@@ -334,8 +335,8 @@ func TestLog_StressSealAgainstPublish(t *testing.T) {
 	require.Len(t, won, 2, "the race went the same way each time: %v", won)
 }
 
-// TestLog_StressUnstage checks the last sentence of Roll: an end that moves back misleads no reader, and what was staged and taken
-// back is never seen.
+// TestLog_StressUnstage checks the last sentence of Roll: an end that moves back misleads no reader, and what was staged
+// and taken back is never seen.
 func TestLog_StressUnstage(t *testing.T) {
 	pool := segment.NewPool(0, 1<<20).Poison()
 	l := segment.NewLog(segment.Config{SegmentRecords: 4, Pool: pool, First: 1})
@@ -376,8 +377,8 @@ func TestLog_StressUnstage(t *testing.T) {
 	require.NoError(t, failed.get())
 }
 
-// TestPool_Stress lets logs fight for a budget that is too small for all: it is never exceeded, nobody starves for good, and in the end
-// everything has come back.
+// TestPool_Stress lets logs fight for a budget that is too small for all: it is never exceeded, nobody starves for good,
+// and in the end everything has come back.
 func TestPool_Stress(t *testing.T) {
 	const budget = 96 << 10
 	pool := segment.NewPool(budget, 32<<10).Poison()

@@ -15,8 +15,8 @@ const (
 	maxClass = 30 // log2 of maxBlockBytes
 )
 
-// block is the memory of one segment: one allocation without pointers, seen as index entries and as bytes. A segment may use
-// less than there is, and then index is shorter than its capacity.
+// block is the memory of one segment: one allocation without pointers, seen as index entries and as bytes. A segment may
+// use less than there is, and then index is shorter than its capacity.
 type block struct {
 	index []entry
 	data  []byte
@@ -33,24 +33,24 @@ func classFor(n uint64) uint8 {
 	return uint8(bits.Len64(n - 1))
 }
 
-// newBlock allocates a block. It is on the Go heap, so that the collector frees it once no view is left, and the race detector
-// sees every access to it; and it has no pointers, so that the collector never looks into it.
-func newBlock(class uint8) block { return blockOf(make([]entry, 1<<class/entryBytes), class) }
+// newBlock allocates a block. It is on the Go heap, so that the collector frees it once no view is left, and the race
+// detector sees every access to it; and it has no pointers, so that the collector never looks into it.
+func newBlock(class uint8) block { return blockOf(make([]entry, 1<<class/EntryBytes), class) }
 
 // blockOf returns the block with that memory.
 func blockOf(index []entry, class uint8) block {
-	data := unsafe.Slice((*byte)(unsafe.Pointer(&index[0])), len(index)*entryBytes)
+	data := unsafe.Slice((*byte)(unsafe.Pointer(&index[0])), len(index)*EntryBytes)
 	return block{index: index, data: data, class: class}
 }
 
-// Pool hands out the blocks of memory that segments are made of, takes them back, and bounds how much there is. Any number of
-// logs may share one. Any goroutine may call its methods.
+// Pool hands out the blocks of memory that segments are made of, takes them back, and bounds how much there is. Any number
+// of logs may share one. Any goroutine may call its methods.
 //
-// Blocks have power-of-two sizes from 4 KiB to 1 GiB. A block that comes back is kept for reuse, up to a bound, because fresh
-// memory costs 3 to 9 times as much to append to (page faults, zeroing) and brings the next collection nearer.
+// Blocks have power-of-two sizes from 4 KiB to 1 GiB. A block that comes back is kept for reuse, up to a bound, because
+// fresh memory costs 3 to 9 times as much to append to (page faults, zeroing) and brings the next collection nearer.
 //
-// A block counts as used from when a segment gets it until the segment is dropped. If somebody then still holds a view of it,
-// it is left to the collector, and from then on counts no longer.
+// A block counts as used from when a segment gets it until the segment is dropped. If somebody then still holds a view of
+// it, it is left to the collector, and from then on counts no longer.
 type Pool struct {
 	// Immutable.
 	max  int64 // most bytes used and kept, 0 for no bound
@@ -68,8 +68,8 @@ type Pool struct {
 	free [maxClass + 1][][]entry // under mu: kept blocks by class, latest last
 }
 
-// NewPool returns a pool of at most maxBytes of blocks, used and kept, of which at most keepBytes wait for reuse. No bound if
-// maxBytes is 0; otherwise it allows for at least one block of 4 KiB. If keepBytes is 0 nothing is reused.
+// NewPool returns a pool of at most maxBytes of blocks, used and kept, of which at most keepBytes wait for reuse. No bound
+// if maxBytes is 0; otherwise it allows for at least one block of 4 KiB. If keepBytes is 0 nothing is reused.
 func NewPool(maxBytes, keepBytes int64) *Pool {
 	if maxBytes < 0 || keepBytes < 0 {
 		panic("segment: NewPool with a negative bound")
@@ -98,8 +98,19 @@ func (p *Pool) Kept() int64 {
 // more, and then wait.
 func (p *Pool) Freed() *atomicx.Event { return &p.freed }
 
-// maxRecord returns how large key, value and headers of a record may be together to fit into the largest block that the pool
-// could ever hand out.
+// Largest returns the size of the largest block that the pool could ever hand out, or 0 if it has no bound. Records that
+// take more together, with their index entries, can never be ensured.
+func (p *Pool) Largest() int64 {
+	if p.max == 0 {
+		return 0
+	}
+	return p.largest()
+}
+
+func (p *Pool) largest() int64 { return int64(p.maxRecord() + besideBytes) }
+
+// maxRecord returns how large key, value and headers of a record may be together to fit into the largest block that the
+// pool could ever hand out.
 func (p *Pool) maxRecord() uint64 {
 	if p.max == 0 || p.max >= maxBlockBytes {
 		return MaxRecordBytes
@@ -107,8 +118,8 @@ func (p *Pool) maxRecord() uint64 {
 	return 1<<(bits.Len64(uint64(p.max))-1) - besideBytes
 }
 
-// get returns a block of class want, or, if the budget does not allow it, of the largest class below that and not below least
-// that it does allow; ok is false if there is none.
+// get returns a block of class want, or, if the budget does not allow it, of the largest class below that and not below
+// least that it does allow; ok is false if there is none.
 func (p *Pool) get(want, least uint8) (b block, ok bool) {
 	for class := want; class >= least; class-- {
 		index, ok := p.take(class)

@@ -49,6 +49,23 @@ func TestPool_BudgetCountsWhatIsKept(t *testing.T) {
 	require.ErrorIs(t, err, segment.ErrNoMemory)
 }
 
+// Logs that use less of a block than there is give all of it back.
+func TestPool_WholeBlocksComeBack(t *testing.T) {
+	pool := segment.NewPool(4096, 4096)
+	for range 2 {
+		small := segment.NewLog(segment.Config{SegmentBytes: 100, Pool: pool})
+		put(t, small, 1, "x")
+		drain(small)
+		require.EqualValues(t, 4096, pool.Kept())
+		l := segment.NewLog(segment.Config{SegmentBytes: 4096, Pool: pool})
+		_, err := l.Reserve(segment.Shape{Value: 4096 - 16}, 1)
+		require.ErrorIs(t, err, segment.ErrTooLarge, "with a timestamp and headers it would not fit")
+		_, err = l.Reserve(segment.Shape{Value: 4096 - 28}, 1)
+		require.NoError(t, err)
+		drain(l)
+	}
+}
+
 func TestPool_SmallestBudget(t *testing.T) {
 	l := segment.NewLog(segment.Config{Pool: segment.NewPool(1, 0)})
 	put(t, l, 1, "fits into one block")
@@ -82,7 +99,8 @@ func TestPool_Freed(t *testing.T) {
 	require.Zero(t, pool.Used())
 }
 
-// A pinned segment that was dropped is kept alive by its reader alone: once that has gone on, nothing in the log or the pool reaches it.
+// A pinned segment that was dropped is kept alive by its reader alone: once that has gone on, nothing in the log or the
+// pool reaches it.
 func TestPool_DroppedBlockIsCollected(t *testing.T) {
 	pool := segment.NewPool(0, 1<<20)
 	l := segment.NewLog(segment.Config{SegmentRecords: 1, Pool: pool})

@@ -49,8 +49,8 @@ func (s State) String() string {
 //		}
 //	}
 //
-// While it has a window the Reader pins the segment, so that its block is not reused. What Next returns is valid until the next call of
-// Refill, Seek or Close.
+// While it has a window the Reader pins the segment, so that its block is not reused. What Next returns is valid until the
+// next call of Refill, Seek or Close.
 type Reader struct {
 	log *Log
 
@@ -80,7 +80,8 @@ func (l *Log) NewReader() *Reader {
 	return &p.Reader
 }
 
-// Init makes r a reader of l that stands at First. It is for readers that are part of something else; r must be new or closed.
+// Init makes r a reader of l that stands at First. It is for readers that are part of something else; r must be new or
+// closed.
 func (r *Reader) Init(l *Log) {
 	*r = Reader{log: l, pos: l.First(), limit: l.First(), partition: l.partition}
 }
@@ -112,6 +113,15 @@ func (r *Reader) Close() {
 
 func (r *Reader) leave() { r.seg, r.index, r.data = nil, nil, nil }
 
+// Back moves the position back to off, which must not be below the first record that Next has returned since the last
+// Refill or Seek, and keeps the window: Next returns the same records again.
+func (r *Reader) Back(off uint64) {
+	if off != r.pos {
+		r.pos = off
+		r.enter(r.seg)
+	}
+}
+
 // Refill drops the window and makes a new one of what is published at and after the position, up to the end of a segment.
 func (r *Reader) Refill() State {
 	l := r.log
@@ -132,8 +142,8 @@ func (r *Reader) Refill() State {
 			}
 			r.Close()
 		}
-		// A segment that is not there any more, or dead, was dropped since we looked at first: then the next turn finds first
-		// above the position.
+		// A segment that is not there any more, or dead, was dropped since we looked at first: then the next turn finds
+		// first above the position.
 		if s := l.dir.Load().find(r.pos); s != nil && s.pin() {
 			r.enter(s)
 		}

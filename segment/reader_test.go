@@ -56,6 +56,22 @@ func TestReader_States(t *testing.T) {
 	require.Equal(t, segment.Beyond, r.Refill())
 }
 
+func TestReader_Record(t *testing.T) {
+	l := segment.NewLog(segment.Config{Partition: -7, First: 5})
+	h := segment.MakeHeaders(segment.Header{Name: "n", Value: []byte("h")})
+	require.NoError(t, l.Append(&segment.Record{Key: []byte("k"), Value: []byte("v"), Headers: h, Offset: 99, Partition: 99}, 12))
+	require.NoError(t, l.Publish())
+	r := l.NewReader()
+	require.Equal(t, segment.Ready, r.Refill())
+	var rec segment.Record
+	require.True(t, r.Next(&rec))
+	require.Equal(t, segment.Record{Key: []byte("k"), Value: []byte("v"), Headers: h, Timestamp: 12, Offset: 5, Partition: -7}, rec)
+	var at [1]segment.Record
+	_, err := l.ReadAt(5, at[:])
+	require.NoError(t, err)
+	require.Equal(t, rec, at[0])
+}
+
 func TestReader_PinsItsSegmentOnly(t *testing.T) {
 	l := segment.NewLog(segment.Config{SegmentRecords: 2})
 	puts(t, l, 5)
@@ -102,6 +118,30 @@ func TestReader_PinsItsSegmentOnly(t *testing.T) {
 	r.Seek(9)
 	require.Equal(t, segment.Beyond, r.Refill())
 	require.Equal(t, [3]int{}, pins())
+}
+
+func TestReader_Back(t *testing.T) {
+	l := segment.NewLog(segment.Config{SegmentRecords: 4})
+	puts(t, l, 8)
+	l.TruncateBefore(1)
+	r := l.NewReader()
+	r.Seek(4)
+	var rec segment.Record
+	require.Equal(t, segment.Ready, r.Refill())
+	for range 4 {
+		require.True(t, r.Next(&rec))
+	}
+	for _, off := range []uint64{8, 7, 5, 4} {
+		r.Back(off)
+		require.Equal(t, off, r.Position())
+		require.Equal(t, int(8-off), r.Window())
+		for ; off < 8; off++ {
+			require.True(t, r.Next(&rec))
+			require.EqualValues(t, off, rec.Offset)
+			require.EqualValues(t, off, rec.Value[0]-'0')
+		}
+		require.False(t, r.Next(&rec))
+	}
 }
 
 func TestReader_PinnedBlockIsNotReused(t *testing.T) {

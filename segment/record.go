@@ -2,8 +2,8 @@ package segment
 
 import "time"
 
-// Record is one record of a log. What a reader gets is a view: Key, Value and Headers point into the log's memory, are not to
-// be changed, and are valid only as long as the reader says. Clone makes a copy that stays.
+// Record is one record of a log. What a reader gets is a view: Key, Value and Headers point into the log's memory, are not
+// to be changed, and are valid only as long as the reader says. Clone makes a copy that stays.
 type Record struct {
 	// Key and Value are the record's bytes. Nil and empty differ, and stay different in the log.
 	Key, Value []byte

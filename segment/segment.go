@@ -28,13 +28,14 @@ const (
 
 	flagBits = 8
 
-	entryBytes = 16 // size of an entry
+	// EntryBytes is what each record takes in a segment beside its own bytes: the size of an index entry.
+	EntryBytes = 16
 
 	timestampBytes  = 8
 	headersLenBytes = 4
 
 	// besideBytes is the most that is stored beside a record's key, value and headers.
-	besideBytes = entryBytes + timestampBytes + headersLenBytes
+	besideBytes = EntryBytes + timestampBytes + headersLenBytes
 
 	// maxSince is the longest time after its segment's base time that an entry can hold: 2.28 years.
 	maxSince = 1<<(64-flagBits) - 1
@@ -48,9 +49,9 @@ const (
 	pinsKept = 1 << 30 // a view without a pin is out: the block must never be reused
 )
 
-// segment is the records of the offsets [base, end) in one block: record bytes grow from the bottom up, index entries from the
-// top down, and the block is full when they would meet. The log's appender fills it; how its contents are published is told at
-// Log. What is told here is when its block may be reused.
+// segment is the records of the offsets [base, end) in one block: record bytes grow from the bottom up, index entries from
+// the top down, and the block is full when they would meet. The log's appender fills it; how its contents are published is
+// told at Log. What is told here is when its block may be reused.
 //
 // # Roles
 //
@@ -65,45 +66,45 @@ const (
 //
 // # Proof
 //
-// Recycle. A block goes back to the pool only after kill has moved pins from 0 to pinsDead. pin raises the count and then looks
-// at what it had been; keep sets its bit by a CAS from a value that is not dead. All of these are read-modify-write operations on one word, so they
-// happen in one order. If a pin comes before the kill, the count is not 0 when kill looks (or the reader has unpinned since), so
-// kill fails as long as the pin lasts. If it comes after, the reader sees pinsDead, takes its pin back and never touches the
-// block. The same holds for keep, except that its bit is never cleared: kill fails for ever. So nobody reads a block after it
-// has gone back, and what the reader read before unpin happens before kill, and so before the next owner's writes.
+// Recycle. A block goes back to the pool only after kill has moved pins from 0 to pinsDead. pin raises the count and looks
+// at what it got; keep sets its bit by a CAS from a value that is not dead. All of these are read-modify-write operations
+// on one word, so they happen in one order. A pin that comes before the kill and has not been taken back makes the count
+// more than 0, so kill fails, for good. A pin that comes after it sees pinsDead, is taken back, and its reader never
+// touches the block. The same holds for keep, whose bit is never cleared. So nobody reads a block after it has gone back;
+// and what a reader read before unpin happens before the kill, and so before the next owner's writes.
 //
-// Dead is for good. Nothing clears pinsDead: the segment itself is never reused, only its block. A pin that comes and goes on a
-// dead segment changes the count and nothing else, since kill is called once.
+// Dead is for good. Nothing clears pinsDead: the segment itself is never reused, only its block. A pin that comes and goes
+// on a dead segment changes the count and nothing else, since kill is called once.
 //
-// A segment that kill could not take is left to the collector, with its block: whoever holds a pin or a view keeps the memory alive
-// through it, and nobody writes to it again.
+// A segment that kill could not take is left to the collector, with its block: whoever holds a pin or a view keeps the
+// memory alive through it, and nobody writes to it again.
 //
-// Progress. pin, unpin, and kill are wait-free. keep is lock-free: its CAS fails only because another reader or the kill moved
-// the word.
+// Progress. pin, unpin, and kill are wait-free. keep is lock-free: its CAS fails only because another reader or the kill
+// moved the word.
 //
 // Not promised. That a pinned segment is still part of the log: it may be dropped at any time, and only its bytes stay.
 type segment struct {
 	// Immutable.
 	base     uint64
 	baseTime int64
-	class    uint8
 
-	// block is written by newSegment, and cleared by the appender once the segment is dead. See Recycle.
+	// block is immutable until the segment is dead; then the appender clears it. See Recycle.
 	block block
 
-	// newest is at least the greatest timestamp. The appender writes it once, before it stores end for the first time, and
-	// readers read it only after they have loaded an end that is not open.
-	newest int64
+	// newest is at least the greatest timestamp in the segment, and upTo at least the greatest in it and all before it. The
+	// appender writes them once, before it stores end for the first time, and readers read them only after they have loaded
+	// an end that is not open.
+	newest, upTo int64
 
 	// bytes is the appender's own: record bytes and entries, set when the segment ends.
 	bytes int64
 
 	// end is open while the segment grows. The appender stores where it ends before it publishes any offset from there on,
-	// and readers load it after the committed word. It publishes newest.
+	// and readers load it after the committed word. It publishes newest and upTo.
 	end atomicx.Uint64
 
-	// explicit is set by the appender before it publishes the segment's first record with a timestamp of its own, and loaded
-	// by searches after the committed word.
+	// explicit is set by the appender before it publishes the segment's first record with a timestamp of its own, and
+	// loaded by searches after the committed word.
 	explicit atomicx.Bool
 
 	// pins is moved by readers (count, pinsKept) and by the appender (from 0 to pinsDead). See Recycle.
@@ -138,10 +139,21 @@ func (s *segment) keep() bool {
 // kill ends all use of the block and reports whether there was none. Only the appender calls it, once.
 func (s *segment) kill() bool { return s.pins.CompareAndSwap(0, pinsDead) }
 
-// greatest returns newest. The caller has loaded an end that is not open.
-func (s *segment) greatest() int64 {
+// mayHave reports whether there may be a timestamp of t or later in s, and mayHaveUpTo whether in s or before it.
+func (s *segment) mayHave(t int64) bool {
+	if s.end.Load() == open {
+		return true
+	}
 	atomicx.Reads(unsafe.Pointer(&s.newest))
-	return s.newest
+	return s.newest >= t
+}
+
+func (s *segment) mayHaveUpTo(t int64) bool {
+	if s.end.Load() == open {
+		return true
+	}
+	atomicx.Reads(unsafe.Pointer(&s.newest))
+	return s.upTo >= t
 }
 
 // memory returns the block. The caller has a pin, or has kept the segment, or is the appender.

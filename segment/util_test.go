@@ -55,8 +55,8 @@ func drain(l *segment.Log) {
 	}
 }
 
-// A signed payload says which record it belongs to and proves it: offset, hash of offset and filling, filling. Whoever reads it can
-// check it alone.
+// A signed payload says which record it belongs to and proves it: offset, hash of offset and filling, filling. Whoever
+// reads it can check it alone.
 const signedHead = 16
 
 func signedSize(off uint64) int { return signedHead + int(off*37%101) }

@@ -34,20 +34,40 @@ var scaleOnce = sync.OnceValue(func() uint64 {
 		return 0
 	}
 	const long = 20 * time.Millisecond
-	t0, c0 := time.Now(), hrtime.TSC()
+	t0, c0 := both()
 	for time.Since(t0) < long {
 		runtime.Gosched()
 	}
-	d, c := time.Since(t0), hrtime.TSC()-c0
-	if c <= 0 {
+	t1, c1 := both()
+	if c1 <= c0 {
 		return 0
 	}
-	return uint64(float64(d) / float64(c) * (1 << 32))
+	return uint64(float64(t1.Sub(t0)) / float64(c1-c0) * (1 << 32))
 })
+
+// both reads the two clocks at the same moment: of several tries it takes the one in which the least time went by.
+func both() (t time.Time, c hrtime.Count) {
+	best := hrtime.Count(-1)
+	for range 10 {
+		before := hrtime.TSC()
+		now := time.Now()
+		after := hrtime.TSC()
+		if d := after - before; best < 0 || d < best {
+			best, t, c = d, now, before+d/2
+		}
+	}
+	return t, c
+}
 
 // NewClock starts a clock.
 func NewClock() *Clock {
-	return &Clock{scale: scaleOnce(), from: time.Now(), count: hrtime.TSC()}
+	c := &Clock{scale: scaleOnce()}
+	if c.scale == 0 {
+		c.from = time.Now()
+	} else {
+		c.from, c.count = both()
+	}
+	return c
 }
 
 // Now returns the time in nanoseconds. It is never 0 in practice, since a run begins later than its clock; a stamp of 0 means "none".

@@ -34,5 +34,6 @@
 //
 // # What is thrown away
 //
-// Messages of the warm-up are checked, but not measured.
+// What is sent during the warm-up is checked, but its publish latency and delay are not measured, and neither is the end-to-end
+// latency of what arrives during it. A backlog from the warm-up does count when it arrives later.
 package load

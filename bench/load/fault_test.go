@@ -14,6 +14,8 @@ type direct struct {
 	deliver func(c, partition, n int, payload []byte) [][]byte
 	// publish, if not nil, is called before each message.
 	publish func(ctx context.Context, producer, n int) error
+	// flush, if not nil, is called by Flush.
+	flush func()
 	// owns, if not nil, says which partitions a producer owns.
 	owns func(producer int) []int
 
@@ -102,7 +104,12 @@ type directProducer struct {
 	id, n int
 }
 
-func (*directProducer) Flush(context.Context) error { return nil }
+func (p *directProducer) Flush(context.Context) error {
+	if p.in.d.flush != nil {
+		p.in.d.flush()
+	}
+	return nil
+}
 
 func (p *directProducer) Publish(ctx context.Context, partition int, payload []byte) error {
 	if p.in.d.publish != nil {

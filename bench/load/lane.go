@@ -72,7 +72,7 @@ type lane struct {
 	result    Lane
 	rec       *recorder
 	clock     *Clock
-	measured  int64 // messages stamped earlier belong to the warm-up
+	measured  int64 // what arrives earlier belongs to the warm-up
 	size      int
 	partition int
 	_         atomicx.Pad
@@ -94,8 +94,10 @@ func (l *lane) deliver(p []byte) {
 	}
 	l.good++
 	atomicx.StoreRelease(&l.accepted, l.good)
-	if stamp >= l.measured {
-		l.rec.record(l.clock.After() - stamp)
+	if stamp != 0 {
+		if now := l.clock.After(); now >= l.measured {
+			l.rec.record(now - stamp)
+		}
 	}
 }
 

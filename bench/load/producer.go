@@ -42,7 +42,7 @@ type producer struct {
 // phases are the moments of a run, on its clock.
 type phases struct {
 	start    int64
-	measured int64 // messages from here on count
+	measured int64 // what is sent, or arrives, from here on is measured
 	end      int64 // messages are scheduled until here
 	giveUp   int64 // messages of the schedule that are still unsent here stay unsent
 }
@@ -155,7 +155,7 @@ func (p *producer) paced(ctx context.Context) {
 			return
 		}
 		after := p.clock.After()
-		if t >= p.phases.measured {
+		if now >= p.phases.measured {
 			p.delay.record(now - t)
 			p.publish.record(after - now)
 		}

@@ -29,9 +29,9 @@ type recorder struct {
 	cur  *Histogram // the owner's
 	seen uint32     // the owner's: the last turn it has answered
 
-	turn    *atomicx.Uint32
-	offered atomicx.Pointer[Histogram]
-	spare   atomicx.Pointer[Histogram]
+	turn    *atomicx.Uint32            // raised by the collector, loaded by the owner; see above, as for the next two
+	offered atomicx.Pointer[Histogram] // stored by the owner and taken by the collector: publishes what is in it
+	spare   atomicx.Pointer[Histogram] // stored by the collector and taken by the owner: publishes that it is empty
 }
 
 func newRecorder(turn *atomicx.Uint32, live bool) *recorder {

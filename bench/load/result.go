@@ -138,10 +138,12 @@ func (r *run) result(engine string, ended int64, last mark, interrupted bool) Re
 	}
 	r.rates(&res, ended, last)
 	if d := r.clock.drift(); !r.clock.exact && last.at-r.warm.at > int64(time.Second) && math.Abs(d) > 1e-3 {
-		res.Notes = append(res.Notes, fmt.Sprintf("the time stamp counter moved %+.2f %% against the system's clock: times are off by as much", d*100))
+		res.Notes = append(res.Notes, fmt.Sprintf(
+			"the time stamp counter moved %+.2f %% against the system's clock: times are off by as much", d*100))
 	}
 	if res.Clamped > 0 {
-		res.Notes = append(res.Notes, fmt.Sprintf("%d times were negative or above %v and were counted at the end of the range", res.Clamped, time.Duration(highest).Round(time.Second)))
+		res.Notes = append(res.Notes, fmt.Sprintf("%d times were negative or above %v and were counted at the end of the range",
+			res.Clamped, time.Duration(highest).Round(time.Second)))
 	}
 	return res
 }

@@ -326,7 +326,7 @@ func (r *run) live(now int64) {
 		Sent: m.sent, Rate: float64(m.sent-r.lastSent) / (float64(now-r.lastLive) / 1e9), Lag: lag,
 		Delay:   time.Duration(r.windowDly.Max()),
 		Samples: r.windowE2E.Count(), P50: time.Duration(r.windowE2E.Percentile(50)),
-		P99: time.Duration(r.windowE2E.Percentile(99)), MaxWindow: time.Duration(r.windowE2E.Max()),
+		P99: time.Duration(r.windowE2E.Percentile(99)), Max: time.Duration(r.windowE2E.Max()),
 	})
 	r.windowE2E.Reset()
 	r.windowDly.Reset()

@@ -172,7 +172,7 @@ func TestRun_Live(t *testing.T) {
 		assert.Zero(t, windows[0].Samples)
 		assert.Zero(t, windows[1].P99)
 		at(t, 500*time.Microsecond, int64(windows[2].P50), "p50 of the slow second")
-		assert.Equal(t, int64(500*time.Microsecond), int64(windows[2].MaxWindow))
+		assert.Equal(t, int64(500*time.Microsecond), int64(windows[2].Max))
 		assert.Zero(t, windows[3].P50)
 		var samples uint64
 		for _, w := range windows {
@@ -180,5 +180,70 @@ func TestRun_Live(t *testing.T) {
 		}
 		assert.LessOrEqual(t, samples, res.Latency.E2E.Count)
 		assert.Equal(t, uint64(4000), res.Latency.E2E.Count, "the windows take nothing away from the result")
+	})
+}
+
+func TestRun_StuckInPublish(t *testing.T) {
+	t.Run("that looks at its context", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s := open(0, time.Second)
+			_, err := load.Run(t.Context(), &direct{publish: func(ctx context.Context, _, n int) error {
+				if n == 3 {
+					<-ctx.Done()
+					return ctx.Err()
+				}
+				time.Sleep(time.Millisecond)
+				return nil
+			}}, s)
+			require.ErrorIs(t, err, load.ErrTarget)
+			require.ErrorIs(t, err, context.Canceled)
+			require.ErrorContains(t, err, "nothing moved for 5s")
+		})
+	})
+	t.Run("that does not", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			hold := make(chan struct{})
+			_, err := load.Run(t.Context(), &direct{publish: func(context.Context, int, int) error {
+				<-hold
+				return nil
+			}}, open(0, time.Second))
+			require.ErrorIs(t, err, load.ErrStuck)
+			close(hold)
+		})
+	})
+}
+
+// TestRun_FlushesBeforeItWaits: a target that collects messages must not keep one back until the next is due.
+func TestRun_FlushesBeforeItWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var did []string
+		s := open(10, time.Second)
+		s.Messages = 3
+		res, err := load.Run(t.Context(), &direct{
+			publish: func(context.Context, int, int) error { did = append(did, "publish"); return nil },
+			flush:   func() { did = append(did, "flush") },
+		}, s)
+		require.NoError(t, err)
+		require.NoError(t, res.Err())
+		assert.Equal(t, []string{"flush", "publish", "flush", "publish", "flush", "publish", "flush"}, did)
+	})
+}
+
+// TestRun_OverloadIsMeasured: a target that falls behind during the warm-up already must not get away without latencies.
+func TestRun_OverloadIsMeasured(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(1000, time.Second)
+		s.Warmup = time.Second
+		res, err := load.Run(t.Context(), &direct{publish: func(context.Context, int, int) error {
+			time.Sleep(10 * time.Millisecond)
+			return nil
+		}}, s)
+		require.NoError(t, err)
+		require.ErrorIs(t, res.Err(), load.ErrRateMissed)
+		assert.Equal(t, uint64(300), res.Sent, "in 2 s, and in the one more that it is given to catch up")
+		assert.Equal(t, uint64(200), res.Latency.Delay.Count)
+		// The k-th message is due at k ms and begins at 10k ms; the last begins at 2990 ms.
+		at(t, 9*299*time.Millisecond, res.Latency.Delay.Max, "delay max")
+		at(t, 9*199*time.Millisecond, res.Latency.Delay.P50, "delay p50")
 	})
 }

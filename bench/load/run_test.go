@@ -255,38 +255,14 @@ func TestRun_TargetFails(t *testing.T) {
 	})
 }
 
-func TestRun_StuckTarget(t *testing.T) {
+func TestRun_StuckInClose(t *testing.T) {
 	defer goleak.VerifyNone(t)
-	t.Run("publish that looks at its context", func(t *testing.T) {
-		s := brief(10)
-		s.Duration, s.Patience = time.Millisecond, time.Millisecond
-		_, err := load.Run(t.Context(), &direct{publish: func(ctx context.Context, _, n int) error {
-			if n == 1 {
-				<-ctx.Done()
-				return ctx.Err()
-			}
-			return nil
-		}}, s)
-		require.ErrorIs(t, err, load.ErrTarget)
-		require.ErrorIs(t, err, context.Canceled)
-	})
-	t.Run("publish that does not", func(t *testing.T) {
-		hold := make(chan struct{})
-		s := brief(10)
-		s.Duration, s.Patience = time.Millisecond, time.Millisecond
-		s.Readers, s.Subscribers = 0, 0
-		_, err := load.Run(t.Context(), &direct{publish: func(context.Context, int, int) error { <-hold; return nil }}, s)
-		require.ErrorIs(t, err, load.ErrStuck)
-		close(hold)
-	})
-	t.Run("close", func(t *testing.T) {
-		hold := make(chan struct{})
-		s := brief(10)
-		s.Patience = time.Millisecond
-		_, err := load.Run(t.Context(), &direct{hold: hold}, s)
-		require.ErrorIs(t, err, load.ErrStuck)
-		close(hold)
-	})
+	hold := make(chan struct{})
+	s := brief(10)
+	s.Patience = time.Millisecond
+	_, err := load.Run(t.Context(), &direct{hold: hold}, s)
+	require.ErrorIs(t, err, load.ErrStuck)
+	close(hold)
 }
 
 func TestRun_Owner(t *testing.T) {
@@ -414,8 +390,9 @@ func TestClock_NeverGoesBack(t *testing.T) {
 	last := c.Now()
 	for range 100_000 {
 		now, after := c.Now(), c.After()
-		require.GreaterOrEqual(t, now, last)
-		require.GreaterOrEqual(t, after, now)
+		if now < last || after < now {
+			t.Fatalf("%d, %d, %d", last, now, after)
+		}
 		last = after
 	}
 }
@@ -428,7 +405,8 @@ func TestFormat(t *testing.T) {
 		assert.Equal(t, want, load.FormatDuration(d), "%d", d)
 	}
 	for v, want := range map[float64]string{
-		0: "0", 950: "950", 9999: "9999", 12_345: "12.3 k", 999_400: "999 k", 999_600: "1.00 M", 12_345_678: "12.3 M", 1.5e9: "1.5 G",
+		0: "0", 950: "950", 9999: "9999", 12_345: "12.3 k", 999_400: "999 k", 999_600: "1.00 M", 12_345_678: "12.3 M",
+		1.5e9: "1.5 G",
 	} {
 		assert.Equal(t, want, load.FormatRate(v), "%v", v)
 	}

@@ -63,15 +63,15 @@ type Scenario struct {
 
 // Window is one second of a run, for the impatient.
 type Window struct {
-	Elapsed   time.Duration // since the run began
-	Warmup    bool          // the warm-up was not over at the start of the window
-	Sent      uint64        // messages published so far
-	Rate      float64       // messages published a second, in this window
-	Lag       uint64        // messages that the slowest reader or subscriber has still to get
-	Delay     time.Duration // the largest publish delay measured in this window
-	Samples   uint64        // how many end-to-end latencies were measured in this window
-	P50, P99  time.Duration // of them
-	MaxWindow time.Duration // the largest of them
+	Elapsed  time.Duration // since the run began
+	Warmup   bool          // the warm-up was not over at the start of the window
+	Sent     uint64        // messages published so far
+	Rate     float64       // messages published a second, in this window
+	Lag      uint64        // messages that the slowest reader or subscriber has still to get
+	Delay    time.Duration // the largest publish delay measured in this window
+	Samples  uint64        // how many end-to-end latencies were measured in this window
+	P50, P99 time.Duration // of them
+	Max      time.Duration // the largest of them
 }
 
 // MinSize is the smallest message: a time, a number, a checksum.

@@ -14,7 +14,8 @@ func (r Result) WriteText(w io.Writer) error {
 
 	p("engine     %s, scenario %s: %s\n", r.Engine, orDash(r.Scenario), r.shape().Shape())
 	p("load       %d-byte messages, %s%s%s, seed %d\n", r.Size, r.load(), opt("publish ", r.Publish), opt("wait ", r.Wait), r.Seed)
-	p("machine    %s %s, GOMAXPROCS %d of %d CPUs, clock %s, placement %s", r.Go, r.Platform, r.GOMAXPROCS, r.CPUs, r.Clock, r.Placement.Label)
+	p("machine    %s %s, GOMAXPROCS %d of %d CPUs, clock %s, placement %s",
+		r.Go, r.Platform, r.GOMAXPROCS, r.CPUs, r.Clock, r.Placement.Label)
 	if r.PlacementRTT > 0 {
 		p(" (core to core and back: %d ns before, %d ns after)", r.Placement.Before, r.Placement.After)
 	}
@@ -130,7 +131,7 @@ func (w Window) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%4.0f s  %9s msgs/s  lag %-9d", w.Elapsed.Seconds(), FormatRate(w.Rate), w.Lag)
 	if w.Samples > 0 {
-		fmt.Fprintf(&b, "  e2e p50 %s, p99 %s, max %s", FormatDuration(w.P50), FormatDuration(w.P99), FormatDuration(w.MaxWindow))
+		fmt.Fprintf(&b, "  e2e p50 %s, p99 %s, max %s", FormatDuration(w.P50), FormatDuration(w.P99), FormatDuration(w.Max))
 	}
 	if w.Delay > 0 {
 		fmt.Fprintf(&b, "  sent up to %s late", FormatDuration(w.Delay))

@@ -134,7 +134,7 @@ func TestRun_FlagsChangeTheScenario(t *testing.T) {
 
 func TestRun_JSONFile(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "result.json")
-	code, stdout, _ := call(with("-engine", "chan", "-seed", "42", "-rate", "20000", "-json", name)...)
+	code, stdout, _ := call(with("-engine", "chan", "-seed", "42", "-json", name)...)
 	assert.Equal(t, exitOK, code)
 	assert.Contains(t, stdout, "scenario mixed", "the table comes as well")
 	b, err := os.ReadFile(name)
@@ -149,6 +149,16 @@ func TestRun_JSONFile(t *testing.T) {
 	code, _, stderr := call(with("-engine", "chan", "-json", filepath.Join(t.TempDir(), "no", "such", "folder"))...)
 	assert.Equal(t, exitFailed, code)
 	assert.Contains(t, stderr, "-json")
+}
+
+// TestRun_Paced may miss its rate on a machine that is busy, and then must say so.
+func TestRun_Paced(t *testing.T) {
+	code, stdout, _ := call(with("-engine", "leat", "-rate", "20000")...)
+	assert.Contains(t, stdout, "20.0 k msgs/s on schedule")
+	if code != exitRateMissed {
+		assert.Equal(t, exitOK, code)
+	}
+	assert.Equal(t, code == exitRateMissed, strings.Contains(stdout, "RATE MISSED"))
 }
 
 func TestRun_JSONToStandardOutput(t *testing.T) {

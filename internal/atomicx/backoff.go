@@ -1,5 +1,7 @@
 package atomicx
 
+import "runtime"
+
 // Backoff says how to wait for something that another goroutine will do: look, pause a little, look, let others run,
 // look, and in the end park. The zero value parks at once.
 //
@@ -34,7 +36,11 @@ func (b *Backoff) Again() bool {
 	t := b.turn
 	switch {
 	case t < b.Spins:
-		Pause(1 << min(t, 4))
+		if oneProc.Load() {
+			Yield() // nobody else can do anything while this goroutine pauses
+		} else {
+			Pause(1 << min(t, 4))
+		}
 	case t-b.Spins < b.Yields: // no sum, which could wrap
 		Yield()
 	case b.Endless:
@@ -47,6 +53,16 @@ func (b *Backoff) Again() bool {
 	b.turn++
 	return true
 }
+
+// oneProc is set by NoteProcs and read by every loop that pauses. It publishes no memory.
+var oneProc Bool
+
+// NoteProcs looks how many processors goroutines may use now: where there is only one, pausing is a waste, and loops let
+// others run instead.
+func NoteProcs() { oneProc.Store(runtime.GOMAXPROCS(0) == 1) }
+
+// OneProc reports what NoteProcs last found.
+func OneProc() bool { return oneProc.Load() }
 
 // Reset starts over.
 func (b *Backoff) Reset() { b.turn = 0 }

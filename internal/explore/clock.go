@@ -25,6 +25,7 @@ type place struct {
 	released vector // what a thread that observes the present value sees
 	version  uint32 // how often it was changed
 	closed   bool   // a channel that S.Close has closed
+	locked   bool   // a mutex that a thread has locked
 
 	// For plain memory.
 	writer    *thread

@@ -54,13 +54,14 @@
 // # What a scenario must not do
 //
 // Wait for anything but a mutex or parker of internal/atomicx: a channel operation that blocks stops the whole search, and a
-// watchdog ends the process. Start goroutines: those are not explored. Depend on anything but the schedule, such as the
-// time, random numbers or the order of a map.
+// watchdog ends the process. Start goroutines: those are not explored. Leave a mutex locked in Setup. Use TryLock without
+// saying so in the Options. Depend on anything but the schedule, such as the time, random numbers or the order of a map.
 //
 // # What is not modelled
 //
 // Memory orders weaker than that of amd64. Plain memory that no note tells of: the notes are claims about that memory, and
 // the memory itself is read and written in the order of the schedule. Channels other than a parker's and those closed by
-// S.Close; closing a channel otherwise is seen by those who wait for it, but is no step and orders everything. Timers. The
-// garbage collector: cleanups run whenever they do.
+// S.Close; closing a channel otherwise is seen by those who wait for it, but is no step and orders everything. A loop of
+// Relax that gives up by itself after some turns: that happens only when nothing else can go on, so code that has one makes
+// it short under atomicx.Exploring. Timers. The garbage collector: cleanups run whenever they do.
 package explore

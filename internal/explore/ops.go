@@ -3,7 +3,6 @@
 package explore
 
 import (
-	"sync"
 	"sync/atomic"
 	"unsafe"
 
@@ -87,6 +86,11 @@ func (r *runner) Done(op atomicx.Op, p unsafe.Pointer, a, b uint64, wrote bool) 
 	if r.trace != nil {
 		r.trace.did(t, op, p, a, b, wrote)
 	}
+	if op == atomicx.OpLock || op == atomicx.OpTryLock && wrote {
+		at.locked = true
+	} else if op == atomicx.OpUnlock {
+		at.locked = false
+	}
 	// An Unpark that finds a token there is no send on the channel, and orders nothing.
 	if op != atomicx.OpStore && op != atomicx.OpUnlock && (op != atomicx.OpUnpark || wrote) {
 		t.clock.join(&at.released)
@@ -160,12 +164,7 @@ func (r *runner) enabled(t *thread) bool {
 	}
 	switch t.op {
 	case atomicx.OpLock:
-		m := (*sync.Mutex)(t.at.p)
-		if !m.TryLock() {
-			return false
-		}
-		m.Unlock()
-		return true
+		return !r.places.at(t.at.p).locked // if a goroutine outside holds it, the real Lock waits for that one
 	case atomicx.OpPark:
 		return len(t.at.token) > 0 || closed(t.at.done)
 	case atomicx.OpRelax:

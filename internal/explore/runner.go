@@ -45,8 +45,8 @@ type runner struct {
 	strategy strategy
 
 	options  [2 * maxThreads]option
-	trace    *tracer // nil unless a failure is played again
-	progress atomic.Int64
+	trace    *tracer      // nil unless a failure is played again
+	progress atomic.Int64 // raised by the driver after each schedule, loaded by the watchdog; publishes nothing
 	watchdog chan struct{}
 }
 

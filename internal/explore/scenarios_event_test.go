@@ -129,6 +129,26 @@ var eventScenarios = []scenario{
 		s.Go("waker", func() { ready.Add(1); e.Broadcast(); ready.Add(1); e.Broadcast() })
 		s.Finally(idle(&e))
 	}},
+	{"event: a broadcast wakes each once", 8, func(s *explore.S) {
+		// One whose condition is false registers again while the broadcast that has woken it still runs.
+		var e atomicx.Event
+		var ready atomicx.Bool
+		s.Go("waiter", func() {
+			w, woken := atomicx.NewWaiter(), 0
+			for {
+				e.Prepare(w)
+				if ready.Load() {
+					e.Cancel(w)
+					break
+				}
+				e.Wait(w, nil)
+				woken++
+			}
+			explore.Assert(woken <= 2, "woken %d times by two broadcasts", woken)
+		})
+		s.Go("waker", func() { e.Broadcast(); ready.Store(true); e.Broadcast() })
+		s.Finally(idle(&e))
+	}},
 	{"event: call waiter", explore.Exhaustive, func(s *explore.S) {
 		// A call waiter that is prepared once is either cancelled or called, once.
 		var e atomicx.Event

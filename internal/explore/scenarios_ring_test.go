@@ -196,6 +196,23 @@ var ringScenarios = []scenario{
 		s.Go("consumer", x.consume)
 		s.Finally(func() error { return x.whole(came, 1, 2)() })
 	}},
+	{"ring: cancel while room is held", 3, func(s *explore.S) {
+		// One waits for the whole ring, is passed over and has room held for it; then it gives up. Nobody else may be shut out.
+		x := newRingRun(2, 2)
+		x.publish(first(x.r.TryClaim(1)), 1, 2, 0)
+		done := make(chan struct{})
+		var came uint64
+		s.Go("impatient", func() {
+			if x.put(2, 0, 0, done) != ring.Full {
+				came = 2
+			}
+			x.end()
+		})
+		s.Go("consumer", x.consume)
+		s.Go("patient", x.producer(1, 1, 1))
+		s.Go("canceller", func() { s.Close(done) })
+		s.Finally(func() error { return x.whole(came, 2, 1)() })
+	}},
 	{"ring: close against claim", 3, func(s *explore.S) {
 		// Whatever was claimed before Close is consumed; whoever comes after is told so; nobody waits for ever.
 		x := newRingRun(2, 2)
@@ -279,6 +296,33 @@ var ringScenarios = []scenario{
 				return fmt.Errorf("the other work was not done")
 			}
 			return x.whole(1)()
+		})
+	}},
+	{"ring: close, TakeIdle and claim against each other", explore.Exhaustive, func(s *explore.S) {
+		// The consumer sleeps. Exactly one of those who come is told so, and has the role.
+		x := newRingRun(2, 1)
+		explore.Assert(x.r.Sleep(), "an empty ring")
+		var roles atomicx.Uint32
+		take := func(told bool) {
+			if told {
+				x.role.Set(x.role.Get() + 1)
+				roles.Add(1)
+			}
+		}
+		s.Go("claims", func() {
+			pos, o := x.r.TryClaim(1)
+			if o != ring.Closed {
+				x.publish(pos, 1, 0, 0)
+			}
+			take(o == ring.ClaimedIdle)
+		})
+		s.Go("takes", func() { take(x.r.TakeIdle()); take(x.r.TakeIdle()) })
+		s.Go("closes", func() { take(x.r.Close()); take(x.r.Close()) })
+		s.Finally(func() error {
+			if roles.Load() != 1 || x.r.TakeIdle() {
+				return fmt.Errorf("%d have the role", roles.Load())
+			}
+			return nil
 		})
 	}},
 	{"ring: the role goes to whoever claims first", 3, func(s *explore.S) {

@@ -48,6 +48,7 @@ type partitionSetup struct {
 type part struct {
 	*partition.Partition
 	clock   *atomicx.Clock
+	pool    *segment.Pool
 	workers *dispatch.Pool
 }
 
@@ -64,13 +65,13 @@ func newPart(t testing.TB, s partitionSetup) *part {
 // newPartOn is newPart on the workers of another.
 func newPartOn(t testing.TB, s partitionSetup, workers *dispatch.Pool) *part {
 	t.Helper()
-	clock := atomicx.NewClock()
+	clock, pool := atomicx.NewClock(), segment.NewPool(0, 4<<20)
 	p := partition.New(partition.Config{
 		Limits:         s.limits,
 		OnFull:         s.onFull,
 		MaxRecordBytes: 1 << 20,
 		HandoverSlots:  64,
-		Log:            segment.Config{SegmentRecords: s.segments, Pool: segment.NewPool(0, 1<<20)},
+		Log:            segment.Config{SegmentRecords: s.segments, Pool: pool},
 		Clock:          &clock,
 		Workers:        workers,
 	})
@@ -80,7 +81,7 @@ func newPartOn(t testing.TB, s partitionSetup, workers *dispatch.Pool) *part {
 		<-p.Done()
 		p.Free()
 	})
-	return &part{p, &clock, workers}
+	return &part{p, &clock, pool, workers}
 }
 
 // publish publishes n records whose values are their offsets.
@@ -248,3 +249,8 @@ func await(cond func() bool) {
 
 // idle reports whether nothing runs on the partition's workers and nothing is queued there.
 func (p *part) idle() bool { return p.workers.Running() == 0 && p.workers.Queued() == 0 }
+
+func (p *part) next() int64 {
+	_, next := p.Snapshot()
+	return next
+}

@@ -177,6 +177,9 @@ func (l *Lane) run() dispatch.Again {
 	l.turn.begin(began, l.n.handled)
 	l.stats.began.Store(began)
 	again := l.work()
+	if again && l.seg.Window() == 0 {
+		l.seg.Refill() // to move the pin, as in read; what else it finds read will find, too
+	}
 	l.advance()
 	l.n.busy += l.cfg.Clock.Now() - began
 	l.stats.set(&l.n)
@@ -256,8 +259,9 @@ func (l *Lane) advance() {
 // something of it and is going to wake it.
 func (l *Lane) read() bool {
 	for !l.fetch() {
-		l.advance() // before the pin moves on: who waits for this segment to go may have it
-		switch state := l.seg.Refill(); {
+		state := l.seg.Refill()
+		l.advance() // after the pin has moved on, so that who drops the segment behind can use it again
+		switch {
 		case state == segment.Ready:
 		case state == segment.CaughtUp:
 			l.part.Committed().Prepare(l.rest)

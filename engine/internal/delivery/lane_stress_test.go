@@ -35,7 +35,7 @@ func busy(t *testing.T, records int, h Handler) *lane {
 }
 
 // TestLane_StressPause attacks "no new delivery after Pause returned". If no handler runs after Pause has returned, none begins
-// before Resume; if one runs, it is the last.
+// before Resume; if one runs, it is the last. Like the tests below it goes on until it has met a handler that was running.
 func TestLane_StressPause(t *testing.T) {
 	watchdog(t)
 	var begun, over atomic.Int64
@@ -48,7 +48,7 @@ func TestLane_StressPause(t *testing.T) {
 		return nil
 	})
 	reached := 0
-	for range rounds(20_000) {
+	for i, n := 0, rounds(20_000); i < n || reached == 0; i++ {
 		l.Pause()
 		if _, inside := l.Inside(); inside {
 			reached++
@@ -65,7 +65,6 @@ func TestLane_StressPause(t *testing.T) {
 			await(func() bool { return begun.Load() > n })
 		}
 	}
-	require.NotZero(t, reached, "Pause has never come during a handler")
 }
 
 // seekLog is what a handler got, and where the seeker went, in one order.
@@ -116,7 +115,7 @@ func (l *seekLog) check(t *testing.T) {
 				}
 				next[s] = true
 			case 'd':
-				if e.off == s.called && s.called != s.want || slices.Contains(passed, e.off) {
+				if len(passed) > 0 && (e.off == s.called || slices.Contains(passed[:len(passed)-1], e.off)) {
 					next[state{s.want, s.want, s.target}] = true
 				}
 				if e.off == s.want {
@@ -155,12 +154,15 @@ func TestLane_StressSeek(t *testing.T) {
 		}}}, nil)
 		l.Start()
 		reached := 0
-		for range rounds(10_000) {
+		for i, n := 0, rounds(10_000); i < n || reached == 0; i++ {
 			target := rand.Int64N(records)
 			log.add('b', target)
 			require.NoError(t, l.Seek(at(uint64(target))))
 			if _, inside := l.Inside(); inside {
 				reached++
+			}
+			for range 3 {
+				require.GreaterOrEqual(t, l.Position(), target, "the handler that was running has moved the position")
 			}
 			n := log.add('e', target)
 			if rand.N(2) == 0 {
@@ -169,8 +171,7 @@ func TestLane_StressSeek(t *testing.T) {
 		}
 		await(l.Drained)
 		log.check(t)
-		require.NotZero(t, reached, "Seek has never come during a handler")
-		require.Equal(t, seekEvent{'d', records - 1}, log.all[len(log.all)-1])
+		require.Contains(t, log.all[len(log.all)-2:], seekEvent{'d', records - 1}) // maybe before the mark of the last Seek
 	}
 }
 
@@ -193,7 +194,7 @@ func TestLane_StressStop(t *testing.T) {
 		}
 	})
 	reached := 0
-	for i := range rounds(2_000) {
+	for i, n := 0, rounds(2_000); i < n || reached == 0; i++ {
 		var stopped atomic.Bool
 		var late, begun, ended atomic.Int64
 		l := newLaneOpt(t, p, delivery.Config{Handler: delivery.Handler{One: func(context.Context, *Message) error {
@@ -233,7 +234,6 @@ func TestLane_StressStop(t *testing.T) {
 	close(over)
 	publishers.Wait()
 	p.publish(t, 100) // nobody gates
-	require.NotZero(t, reached, "Stop has never come during a handler")
 }
 
 // TestLane_StressPublish attacks "no record is forgotten": each round waits until the record that it publishes has been

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/leatlog/leat/engine/internal/dispatch"
 	"github.com/leatlog/leat/engine/internal/partition"
 	"github.com/leatlog/leat/engine/internal/retention"
+	"github.com/leatlog/leat/segment"
 )
 
 // In these tests time stands still while anybody is at work, so every instant that they name is exact.
@@ -269,5 +271,43 @@ func TestLane_LimiterIsFree(t *testing.T) {
 		good.Start()
 		synctest.Wait()
 		assert.Equal(t, upTo(0, 10), got.offsets())
+	})
+}
+
+// TestLane_SegmentIsFreeAtTheEndOfATurn ends a turn just at the end of a segment: the publisher that waits for that segment to
+// go uses its memory again, though the lane has no worker to go on with.
+func TestLane_SegmentIsFreeAtTheEndOfATurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const turn, size = 1024, 1 << 9
+		p := newPart(t, partitionSetup{limits: retention.Limits{MaxRecords: 2 * turn}, segments: turn, workers: 1})
+		publish := func() {
+			_, err := p.Publish(background, &segment.Record{Value: make([]byte, size)})
+			assert.NoError(t, err)
+		}
+		for range 8 * turn {
+			publish() // until its segments have grown to their full size
+		}
+		begin := p.next()
+		require.NoError(t, p.TruncateBefore(background, begin)) // the next record begins a segment
+		l := newLane(t, p, delivery.Config{Handler: delivery.Handler{One: func(context.Context, *Message) error { return nil }}}, latest)
+		l.Start()
+		l.Pause()
+		for range 2 * turn {
+			publish()
+		}
+		go publish()
+		synctest.Wait()
+		busy := make(chan struct{})
+		p.workers.NewTask(func() dispatch.Again { l.Resume(); return false }, dispatch.Options{}).Wake()
+		other := p.workers.NewTask(func() dispatch.Again { <-busy; return false }, dispatch.Options{})
+		p.workers.NewTask(func() dispatch.Again { other.Wake(); return false }, dispatch.Options{}).Wake()
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		synctest.Wait()
+		runtime.ReadMemStats(&after)
+		assert.Equal(t, begin+turn, l.Position(), "one turn")
+		assert.Equal(t, begin+2*turn+1, p.next(), "the publisher has got its room")
+		assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(turn*size/2), "a new segment")
+		close(busy)
 	})
 }

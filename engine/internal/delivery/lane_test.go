@@ -15,6 +15,7 @@ import (
 	"github.com/leatlog/leat/engine/internal/dispatch"
 	"github.com/leatlog/leat/engine/internal/partition"
 	"github.com/leatlog/leat/engine/internal/retention"
+	"github.com/leatlog/leat/segment"
 )
 
 func TestLane_DeliversEachRecordOnceInOrder(t *testing.T) {
@@ -113,6 +114,46 @@ func TestLane_EndsAfterItsHandler(t *testing.T) {
 	assert.Equal(t, int64(1), l.Stats(p.clock.Now()).Delivered)
 }
 
+// TestLane_GivesItsPinBack: no memory is lost to the log's pool for the sake of a lane that has ended.
+func TestLane_GivesItsPinBack(t *testing.T) {
+	watchdog(t)
+	p := newPart(t, partitionSetup{})
+	p.publish(t, 10)
+	l := run(t, p, func(context.Context, *Message) error { return nil })
+	await(l.Drained)
+	l.Stop(errOver)
+	<-l.ended
+	used := p.pool.Used()
+	p.Close(errOver)
+	<-p.Done()
+	p.Free()
+	assert.Positive(t, used)
+	assert.Equal(t, used, p.pool.Kept(), "all can be used again")
+}
+
+// TestLane_SegmentsAreUsedAgain: publishers that wait for the lane drop each segment when it is through with it, and not
+// while it still stands there.
+func TestLane_SegmentsAreUsedAgain(t *testing.T) {
+	watchdog(t)
+	const records, bytes = 64, 64 << 10
+	p := newPart(t, partitionSetup{limits: retention.Limits{MaxRecords: 4 * records}, segments: records})
+	run(t, p, func(context.Context, *Message) error { return nil })
+	r := segment.Record{Value: make([]byte, bytes/records)}
+	fill := func(segments int) uint64 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for range segments * records {
+			_, err := p.Publish(background, &r)
+			require.NoError(t, err)
+		}
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	fill(20)
+	n := rounds(1000)
+	assert.Less(t, fill(n), uint64(n*bytes/4+20*bytes), "new memory")
+}
+
 // TestLane_LeavesNothingBehind: the pool keeps a task until it is stopped, and a dedicated one has a goroutine.
 func TestLane_LeavesNothingBehind(t *testing.T) {
 	watchdog(t)
@@ -148,6 +189,7 @@ func TestLane_PauseInsideTheHandler(t *testing.T) {
 	await(func() bool { return l.Paused() && l.Drained() })
 	assert.Equal(t, upTo(0, 5), got.offsets())
 	assert.Equal(t, int64(5), l.Lag(), "a pause skips nothing")
+	assert.Zero(t, p.Committed().Waiting(), "a paused lane costs publishers nothing")
 	l.Resume()
 	await(l.Drained)
 	assert.Equal(t, upTo(0, 10), got.offsets())
@@ -235,6 +277,23 @@ func TestBUG008_SeekDuringDelivery(t *testing.T) {
 			assert.Equal(t, int64(10), l.Position())
 		})
 	}
+}
+
+// TestLane_SeekToTheRecordInTheHandler: it is not processed, whatever the handler returns.
+func TestLane_SeekToTheRecordInTheHandler(t *testing.T) {
+	watchdog(t)
+	p := newPart(t, partitionSetup{})
+	var l *lane
+	l = newLane(t, p, delivery.Config{Handler: delivery.Handler{One: func(_ context.Context, m *Message) error {
+		assert.NoError(t, l.Seek(at(uint64(m.Offset))))
+		l.Pause()
+		return nil
+	}}}, nil)
+	l.Start()
+	p.publish(t, 3)
+	await(func() bool { return l.Paused() && l.Drained() })
+	assert.Zero(t, l.Position())
+	assert.Equal(t, int64(3), l.Lag())
 }
 
 // TestLane_SeekTakesTheLast: of several seeks the last one counts.

@@ -157,6 +157,24 @@ func TestTaskStop_WhileQueued(t *testing.T) {
 	assert.Equal(t, dispatch.Stopped, first.State())
 }
 
+// TestTaskStop_InTheMiddleOfAWake holds the window open that the proof in task.go speaks of under "Stop is final".
+func TestTaskStop_InTheMiddleOfAWake(t *testing.T) {
+	both(t, func(t *testing.T, opt dispatch.Options) {
+		p := newPool(t, 1)
+		opt.Limiter = p.NewLimiter(1)
+		task := p.NewTask(func() dispatch.Again { t.Error("ran"); return false }, opt)
+		task.StopBeforeLink()
+		receive(t, task.Done())
+		assert.Equal(t, dispatch.Stopped, task.State())
+		assert.Equal(t, 0, opt.Limiter.Held(), "no permit is lost")
+		assert.Equal(t, 0, p.Queued())
+		other := newGate(p, dispatch.Options{Limiter: opt.Limiter})
+		other.Wake()
+		receive(t, other.begun)
+		other.result <- false
+	})
+}
+
 func TestTaskStop_WhileRunning(t *testing.T) {
 	both(t, func(t *testing.T, opt dispatch.Options) {
 		for _, again := range []dispatch.Again{false, true} {

@@ -63,6 +63,10 @@ func TestAssignor_Assign(t *testing.T) {
 		{"sticky: evens out along a chain", group.Sticky,
 			[]group.Subscriber{{Name: "a", Topics: []string{"t"}}, {Name: "b", Topics: []string{"t", "u"}}, {Name: "c", Topics: []string{"u"}}},
 			sizes{"t": 2, "u": 1}, plan{"t": {"a", "a"}, "u": {"b"}}, plan{"t": {"a", "b"}, "u": {"c"}}},
+		{"sticky: what is new to a member goes on before what it had", group.Sticky,
+			[]group.Subscriber{{Name: "a", Topics: []string{"t", "u"}}, {Name: "b", Topics: []string{"t", "v"}}},
+			sizes{"t": 2, "u": 2, "v": 2}, plan{"t": {"", "a"}, "v": {"b", "b"}},
+			plan{"t": {"b", "a"}, "u": {"a", "a"}, "v": {"b", "b"}}},
 
 		{"nobody wants the topic", group.Sticky, all(abc, "t"), sizes{"t": 1, "u": 2}, plan{"u": {"a", "b"}},
 			plan{"t": {"a"}, "u": {"", ""}}},

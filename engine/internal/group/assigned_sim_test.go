@@ -51,9 +51,14 @@ func (s *sim) do(actions []group.Action) {
 	for at, own := range s.owned {
 		before[at] = own
 	}
-	touched := map[group.Partition]bool{}
+	touched, assigned := map[group.Partition]bool{}, map[group.Partition]bool{}
 	for _, a := range actions {
 		s.logs = append(s.logs, a.String())
+		if a.Kind <= group.Lost {
+			require.False(s.t, assigned[a.Partition], "%v: assigned by the same event", a)
+			touched[a.Partition] = true
+			assigned[a.Partition] = a.Kind == group.Assign
+		}
 		own, has := s.owned[a.Partition]
 		switch a.Kind {
 		case group.Assign:
@@ -88,9 +93,6 @@ func (s *sim) do(actions []group.Action) {
 			s.gone = append(s.gone, a.Member)
 		default:
 			require.Fail(s.t, "unknown", "%v", a)
-		}
-		if a.Kind <= group.Lost {
-			touched[a.Partition] = true
 		}
 	}
 	for at, own := range before {

@@ -326,6 +326,23 @@ func TestBUG097_SlowIsNotDead(t *testing.T) {
 	assert.Len(t, s.of(m1b), 1)
 }
 
+// TestAssigned_LeavingMember: one that has left and does not give back has no deadline but those of its partitions, and can be put
+// out like any other.
+func TestAssigned_LeavingMember(t *testing.T) {
+	s := newSim(t, group.AssignedConfig{RevokeTimeout: time.Minute, ProgressTimeout: time.Second})
+	s.partitions("t", 2)
+	m1 := s.mustJoin("m1", "t")
+	s.must(s.g.Leave(m1, s.now))
+	require.NoError(t, s.g.Progress(m1, s.now))
+	assert.Empty(t, s.g.Overdue(math.MaxInt64, nil))
+	s.tick(int64(2 * time.Second))
+	assert.Len(t, s.owned, 2, "it has a minute to give them back")
+	s.must(s.g.Evict(m1, s.now))
+	assert.Equal(t, []group.MemberID{m1}, s.gone)
+	assert.Equal(t, 2, s.ends.lost)
+	assert.True(t, s.g.Idle())
+}
+
 // TestBUG098_MemberNamesCollide: a second member of one name is refused and changes nothing, unless both are static: then it
 // takes the place of the first.
 func TestBUG098_MemberNamesCollide(t *testing.T) {
@@ -363,20 +380,23 @@ func TestBUG104_NumbersAreUnique(t *testing.T) {
 	_, err := g.SetPartitions("t", 1, 0)
 	require.NoError(t, err)
 	seen := map[uint64]bool{}
-	for range 100_000 / 2 {
+	for range rounds(50_000) {
 		id, actions, err := g.Join(group.Member{Name: "m", Topics: []string{"t"}}, 0)
-		require.NoError(t, err)
-		require.Len(t, actions, 1)
+		if err != nil || len(actions) != 1 {
+			require.FailNow(t, "no assignment", "%v %v", actions, err)
+		}
 		for _, n := range []uint64{uint64(id), actions[0].Generation, g.Generation()} {
-			require.False(t, seen[n])
-			require.Greater(t, n, uint64(41))
+			if seen[n] || n <= 41 {
+				require.FailNow(t, "used before", "%d", n)
+			}
 			seen[n] = true
 		}
-		_, err = g.Evict(id, 0)
-		require.NoError(t, err)
+		if _, err = g.Evict(id, 0); err != nil {
+			require.NoError(t, err)
+		}
 	}
 	assert.True(t, g.Idle())
-	assert.GreaterOrEqual(t, g.Last(), uint64(150_000))
+	assert.Greater(t, g.Last(), uint64(len(seen)))
 }
 
 // TestBUG107_DescribeIsACopy: what it returns can be changed by the caller and is not changed by the group.
@@ -452,6 +472,48 @@ func TestAssigned_StaticMemberComesBack(t *testing.T) {
 	assert.ErrorIs(t, err, group.ErrUnknownMember)
 	_, err = s.g.Forget("z", s.now)
 	assert.ErrorIs(t, err, group.ErrUnknownMember, "it is there")
+}
+
+// TestAssigned_StaticMemberComesBackForOtherTopics: that is a rebalance, even if it was away for a moment only.
+func TestAssigned_StaticMemberComesBackForOtherTopics(t *testing.T) {
+	s := newGroup(t, 2)
+	s.partitions("u", 1)
+	s1, err := s.join(group.Member{Name: "s", Static: true, Topics: []string{"t"}})
+	require.NoError(t, err)
+	m2 := s.mustJoin("z", "t")
+	s.releaseAll()
+	s.must(s.g.Leave(s1, s.now))
+	s.releaseAll()
+	s2, err := s.join(group.Member{Name: "s", Static: true, Topics: []string{"u", "u"}})
+	require.NoError(t, err)
+	assert.Equal(t, []int{0, 1}, s.of(m2))
+	assert.Equal(t, s2, s.owned[group.Partition{Topic: "u"}].member)
+	s.must(s.g.Subscribe(s2, []string{"u"}, s.now))
+}
+
+// TestAssigned_NothingIsGivenUnderAnOldPlan: when a member is put out, what it had goes to those who are to have it without it, and
+// not first to those who were to get it from it.
+func TestAssigned_NothingIsGivenUnderAnOldPlan(t *testing.T) {
+	s := newSim(t, group.AssignedConfig{Assignor: group.Range, RevokeTimeout: time.Minute, ProgressTimeout: time.Second})
+	s.partitions("t", 4)
+	a := s.mustJoin("a", "t")
+	require.NoError(t, s.g.Progress(a, s.now))
+	b, c := s.mustJoin("b", "t"), s.mustJoin("c", "t") // 2 was to be b's
+	s.tick(int64(time.Second))
+	assert.Equal(t, []int{0, 1}, s.of(b))
+	assert.Equal(t, []int{2, 3}, s.of(c))
+}
+
+// TestAssigned_NoRevokeTimeout: an owner is not asked, and nothing is left for a Tick to do.
+func TestAssigned_NoRevokeTimeout(t *testing.T) {
+	s := newSim(t, group.AssignedConfig{})
+	s.partitions("t", 2)
+	s.mustJoin("m1", "t")
+	m2 := s.mustJoin("m2", "t")
+	assert.Equal(t, []int{1}, s.of(m2))
+	assert.Equal(t, 1, s.ends.lost)
+	_, ok := s.g.NextDeadline()
+	assert.False(t, ok)
 }
 
 // TestAssigned_ResetFences: the owner goes on under a new generation, and what it had in progress is refused.

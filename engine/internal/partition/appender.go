@@ -87,10 +87,12 @@ func (p *Partition) drain(limit int) (n int, stuck bool) {
 		return 0, false
 	}
 	p.stamp()
+	p.a.waited = true
 	for n < limit && p.ring.IsReady(pos) {
 		s := p.ring.Slot(pos, 0)
 		atomicx.Writes(unsafe.Pointer(s)) // what it points to is let go
 		if s.kind() == kindInline {
+			p.a.waited = false
 			stuck = !p.takeInline(s, pos)
 		} else {
 			stuck = !p.takeRequest(s)
@@ -261,6 +263,7 @@ func (p *Partition) settle(err error) (verdict, error) {
 
 // publish makes visible what is staged, tells whoever waits for it, and wakes the readers.
 func (p *Partition) publish() {
+	p.a.batch = 0
 	if p.log.Unpublished() > 0 {
 		if err := p.log.Publish(); err != nil {
 			err = p.refusal()
@@ -398,122 +401,4 @@ func (p *Partition) drop(s segment.Info) bool {
 func (p *Partition) note() {
 	_, bytes, _ := p.log.Retained()
 	atomicx.StoreRelease(&p.bytes, uint64(bytes))
-}
-
-// waitForRoom waits until look says to try again (then it returns nil), or fails; it is also called when done is closed. The
-// caller holds the role, or can take it inside look.
-//
-// No wake-up is lost. Whoever changes something that look goes by does so first and then broadcasts room, or gives memory
-// back and broadcasts that; and here the registration comes before the look. What look goes by: the gates (Gate.Advance,
-// RemoveGate, evict), the log (drop gives memory back; TruncateBefore), the engine's memory, the request at the head of the
-// ring (waitOnce, when it gives up), controls (post), the state (end), the Appender's guard (end, Appender.Close).
-func (p *Partition) waitForRoom(done <-chan struct{}, look func() (again bool, err error)) error {
-	w := p.newRoomWaiter()
-	p.full.Store(1)
-	defer func() {
-		p.full.Store(0)
-		p.stuckOn.Store(nil)
-	}()
-	for {
-		w.prepare()
-		again, err := look()
-		if again || err != nil {
-			w.cancel()
-			return err
-		}
-		w.wait(done)
-	}
-}
-
-// lookForHead is the look of the partition's goroutine: at the entry at the head of the ring.
-func (p *Partition) lookForHead() (again bool, err error) {
-	if p.state.Load()&stateClosing != 0 {
-		return false, p.refusal()
-	}
-	p.runControls()
-	s := p.ring.Slot(p.ring.Head(), 0)
-	if s.kind() == kindInline {
-		return p.roomFor(s.stored(), 1, true), nil
-	}
-	if !s.req.wanted() {
-		return true, nil
-	}
-	return p.roomFor(s.req.size, s.req.records, s.req.owned), nil
-}
-
-// roomFor is one look for room for n records of size bytes together, and for the memory if that is to be waited for as well.
-// It evicts who is over its lag limit, and ends publishers that wait for themselves. The caller holds the role.
-func (p *Partition) roomFor(size int64, n int, memory bool) bool {
-	p.evict()
-	if v, _ := p.makeRoom(size, n); v == staged {
-		p.a.roomRecords = 0 // only a look; the caller does it again
-		if !memory || p.log.Ensure(size, n, p.cfg.Clock.Now()) == nil {
-			return true
-		}
-		if p.dropOldest() { // no memory in the engine, unless we give some of our own
-			return true
-		}
-	}
-	g := p.holdup()
-	p.stuckOn.Store(g)
-	if g != nil {
-		p.abortInside(g) // pairs with enterInside: it registers, then looks at stuckOn
-	}
-	return false
-}
-
-// The state of age retention.
-type ageState uint8
-
-const (
-	ageUnset ageState = iota // no timer runs: there is nothing to expire
-	ageTimed                 // the timer runs
-	ageHeld                  // what has expired is held by a gate: late is registered
-)
-
-// expire drops what is older than MaxAge and sees to it that it is called for the next.
-func (p *Partition) expire() {
-	p.a.age = ageUnset
-	dropped := false
-	for p.expireOne() {
-		dropped = true
-	}
-	if p.a.age == ageUnset {
-		p.armAge()
-	}
-	if dropped {
-		p.room.Broadcast()
-	}
-}
-
-// expireOne drops the oldest segment if it is older than MaxAge and no gate holds it.
-func (p *Partition) expireOne() bool {
-	p.gateMu.Lock()
-	defer p.gateMu.Unlock()
-	s, ok := p.log.Oldest()
-	if !ok || !p.cfg.Limits.Expired(s.NewestAppend, p.cfg.Clock.Now()) {
-		return false
-	}
-	if p.held(s) {
-		// It goes when the gate lets it: whoever moves a gate or takes it out does so first and then broadcasts room.
-		p.room.Prepare(p.late)
-		if p.held(s) {
-			p.a.age = ageHeld
-			return false
-		}
-		p.room.Cancel(p.late)
-	}
-	return p.drop(s)
-}
-
-// armAge sets the timer to when the oldest segment expires.
-func (p *Partition) armAge() {
-	s, ok := p.log.Oldest()
-	if !ok {
-		return
-	}
-	if d, ok := p.cfg.Limits.NextExpiry(s.NewestAppend, p.cfg.Clock.Now()); ok {
-		p.a.age = ageTimed
-		p.timer.Reset(d)
-	}
 }

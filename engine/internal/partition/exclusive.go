@@ -131,8 +131,29 @@ func (x *Appender) admit(ctx context.Context, r *segment.Record) error {
 	return nil
 }
 
-// Append stages r and returns the offset that it will have.
+// Append stages r and returns the offset that it will have. It waits for room, until ctx ends; ctx is not looked at if
+// there is some.
 func (x *Appender) Append(ctx context.Context, r *segment.Record) (int64, error) {
+	p, size := x.p, sizeOf(r)
+	if x.guard.CompareAndSwap(guardFree, guardHeld) {
+		// The short way: a batch has been begun, and there is room for one more of it.
+		a, need := &p.a, storedBytes(size, r.Timestamp != 0, r.Headers.Size() > 0)+entryBytes
+		if a.batch > 0 && a.batch < flushAfter-1 && a.roomRecords > 0 && a.roomBytes >= need &&
+			size <= p.cfg.MaxRecordBytes && p.state.Load() == stateExclusive && p.log.Append(r, a.now) == nil {
+			a.batch++
+			a.roomRecords--
+			a.roomBytes -= need
+			off := int64(p.log.Staged()) - 1
+			x.leave()
+			return off, nil
+		}
+		x.leave()
+	}
+	return x.append(ctx, r)
+}
+
+// append is Append when the short way is not open.
+func (x *Appender) append(ctx context.Context, r *segment.Record) (int64, error) {
 	if err := x.admit(ctx, r); err != nil {
 		return -1, err
 	}
@@ -198,7 +219,8 @@ func (x *Appender) stage(r *segment.Record) (off int64, v verdict, err error) {
 		return -1, v, err
 	}
 	off = int64(p.log.Staged()) - 1
-	if p.log.Unpublished() >= flushAfter {
+	p.a.batch = p.log.Unpublished()
+	if p.a.batch >= flushAfter {
 		p.publish()
 	}
 	return off, staged, nil

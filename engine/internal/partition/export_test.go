@@ -91,3 +91,16 @@ var Layout = struct {
 	Appender:     unsafe.Offsetof(Partition{}.a),
 	PartitionEnd: unsafe.Sizeof(Partition{}),
 }
+
+// CallsOver reports whether the partition's callbacks are off the workers.
+func (p *Partition) CallsOver() bool {
+	select {
+	case <-p.calls.task.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// TurnAway is the control that latecomers post.
+func (p *Partition) TurnAway() { p.turnAway() }

@@ -205,3 +205,5 @@ func reader(t testing.TB, p part, g *partition.Gate, from func(first, next uint6
 	t.Cleanup(r.Close)
 	return r
 }
+
+func waiter(wake func()) *atomicx.Waiter { return atomicx.NewCallWaiter(wake) }

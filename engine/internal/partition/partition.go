@@ -46,6 +46,9 @@ type Partition struct {
 	late  *atomicx.Waiter // on room while an expired segment is held by a gate: fires the timer; nil without MaxAge
 	ended chan struct{}   // closed when the partition's goroutine has gone
 
+	inlineMax   int64 // bytes of a record that fits one slot
+	streamAfter int   // see stream; a field for tests
+
 	requests sync.Pool // of *request
 	gates    cursor.Set
 	calls    calls
@@ -101,6 +104,10 @@ type Partition struct {
 	reclaimed atomicx.Int64  // records dropped by the limits or by TruncateBefore
 
 	a appender // the holder's own
+
+	// lent says whether the goroutine lends the role to publishers while it lets others run; see lend. CASed by both.
+	// Offering it publishes the holder's own state, and so does giving it back.
+	lent atomicx.PaddedUint64
 }
 
 // appender is what only the holder of the role touches.
@@ -109,6 +116,8 @@ type appender struct {
 	roomBytes   int64 // how many bytes
 
 	now     int64 // the stamp of the present batch
+	waited  bool  // somebody waits for each entry of the last batch
+	batch   int   // how many records an Appender has staged since it was given the role or last published; see Append
 	hot     int   // direct appends in a row that came close together
 	results []result
 
@@ -148,6 +157,9 @@ func New(c Config) *Partition {
 		ended:  make(chan struct{}),
 		gateOf: map[*cursor.Cursor]*Gate{},
 		inside: map[*insider]struct{}{},
+
+		inlineMax:   min(inlineBytes, c.MaxRecordBytes),
+		streamAfter: streamAfter,
 	}
 	if c.OnWorker == nil {
 		p.cfg.OnWorker = c.Workers.OnWorker
@@ -177,9 +189,13 @@ func (p *Partition) Run() {
 
 // serve holds the role until there is nothing to do, and then gives it back. It returns true at the end of the partition.
 func (p *Partition) serve() (over bool) {
-	idle := atomicx.Backoff{Spins: 4, Yields: 32}
-	for turn := uint32(0); ; {
+	idle := busyIdle()
+	for turn, s := uint32(0), (stream{}); ; {
 		p.runControls()
+		if s.leave(p) {
+			p.lend()
+			continue
+		}
 		n, stuck := p.drain(batchMax)
 		switch {
 		case stuck:
@@ -187,10 +203,19 @@ func (p *Partition) serve() (over bool) {
 				p.failAll(err) // closing: nothing waits any more
 			}
 			turn = 0
-			idle.Reset()
+			idle = busyIdle()
 		case n > 0:
 			turn = 0
-			idle.Reset()
+			if p.a.waited {
+				// Somebody stood still for these, and is better served by holding the role himself, which he can once it
+				// is free. A publisher that does not wait for its results does not say so by being slow.
+				idle = atomicx.Backoff{Yields: 1}
+				break
+			}
+			idle = busyIdle()
+			if s.more(p) {
+				p.lend()
+			}
 		case p.ring.Claimed():
 			// A producer is between its claim and Ready; nothing that can fail or wait happens there.
 			atomicx.Relax(turn)
@@ -199,11 +224,15 @@ func (p *Partition) serve() (over bool) {
 			p.finalize()
 			return true
 		case p.state.Load()&stateExclusive == 0 && idle.Again():
+			s.idle(idle.Turns())
 		case p.release():
 			return false
 		}
 	}
 }
+
+// busyIdle is how the goroutine waits before it gives the role back.
+func busyIdle() atomicx.Backoff { return atomicx.Backoff{Spins: 4, Yields: 32} }
 
 // release gives the role back if nothing is left to do, and reports whether it did. The caller must hold it; after a
 // false it still does.

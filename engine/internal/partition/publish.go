@@ -15,6 +15,9 @@ func (p *Partition) Publish(ctx context.Context, r *segment.Record) (int64, erro
 	if err := p.admit(ctx, sizeOf(r)); err != nil {
 		return -1, err
 	}
+	if err := ctx.Err(); err != nil {
+		return -1, err // also if it would not have to wait, so that the answer does not depend on what others do
+	}
 	if p.ring.TakeIdle() {
 		off, err, ok := p.appendHeld(r)
 		if ok {
@@ -119,10 +122,28 @@ func (p *Partition) TryPublish(r *segment.Record) error {
 	return nil
 }
 
-// PublishAsync copies r into the hand-over and returns; done, if not nil, is called with the result, by a worker, in offset
-// order. It waits for room in the hand-over. After an error done is never called and the record will never appear.
+// PublishAsync copies r into the hand-over and returns; done, if not nil, is called with the result, on a worker, in offset
+// order. It waits for room in the hand-over, until ctx ends; ctx is not looked at if there is some. After an error done is
+// never called and the record will never appear.
 func (p *Partition) PublishAsync(ctx context.Context, r *segment.Record, done Done) error {
 	size := sizeOf(r)
+	if done == nil && size <= p.inlineMax && p.state.Load() == 0 {
+		if pos, crowded, ok := p.ring.TryClaimOne(); ok {
+			p.fillOne(pos, r)
+			p.ring.Ready(pos)
+			if crowded {
+				p.help()
+			}
+			p.lookForAppender()
+			return nil
+		}
+	}
+	return p.publishAsync(ctx, r, size, done)
+}
+
+// publishAsync is PublishAsync when the short way is not open: the partition is idle, or the ring full, or another producer
+// was quicker, or there is more to do.
+func (p *Partition) publishAsync(ctx context.Context, r *segment.Record, size int64, done Done) error {
 	if err := p.admit(ctx, size); err != nil {
 		return err
 	}
@@ -151,6 +172,9 @@ func (p *Partition) PublishAsync(ctx context.Context, r *segment.Record, done Do
 		req = p.copied(r, done)
 	}
 	pos, o := p.ring.TryClaim(n)
+	if o == ring.Full && p.help() {
+		pos, o = p.ring.TryClaim(n)
+	}
 	var err error
 	if o == ring.Full {
 		pos, o, err = p.claim(ctx, n)
@@ -165,6 +189,11 @@ func (p *Partition) PublishAsync(ctx context.Context, r *segment.Record, done Do
 		return err
 	}
 	p.handOver(pos, n, r, req, done, o)
+	if !atomicx.Exploring && done == nil && !big && o == ring.Claimed {
+		// Most likely a producer on another processor came first. Both would go on taking the claim word from each other for
+		// every record; while one lets others run, the other goes at full speed.
+		atomicx.Yield()
+	}
 	return nil
 }
 
@@ -177,9 +206,6 @@ func (p *Partition) admit(ctx context.Context, size int64) error {
 	}
 	if size > p.cfg.MaxRecordBytes {
 		return p.tooLarge(size)
-	}
-	if ctx != nil {
-		return ctx.Err() // also where it would not have to wait, so that the answer does not depend on what others do
 	}
 	return nil
 }
@@ -309,12 +335,13 @@ func (p *Partition) wait(ctx context.Context, req *request) (int64, error) {
 	ctx, leave := p.enterInside(ctx)
 	defer leave()
 	batch, size, one := req.batch, req.size, req.one[0]
+	inside := len(batch) > 0 && &batch[0] == &req.one[0]
 	off, err := p.waitOnce(ctx, req)
 	if err != errNoMemory {
 		return off, err
 	}
-	if len(batch) == 1 {
-		batch = []segment.Record{one} // the request, which had it, is somebody else's by now
+	if inside {
+		batch = []segment.Record{one} // the request, which has it, is somebody else's by now
 	}
 	return p.waitForMemory(ctx, batch, size)
 }
@@ -359,8 +386,6 @@ func (p *Partition) waitOnce(ctx context.Context, req *request) (int64, error) {
 // No wake-up is lost: it registers, tries, and then waits. A try that fails for lack of memory takes none and gives none
 // back (the request is tight), so it wakes nobody, itself included.
 func (p *Partition) waitForMemory(ctx context.Context, batch []segment.Record, size int64) (int64, error) {
-	p.blocked.Add(1)
-	defer p.blocked.Add(-1)
 	w := p.newRoomWaiter()
 	for {
 		w.prepare()
@@ -377,7 +402,10 @@ func (p *Partition) waitForMemory(ctx context.Context, batch []segment.Record, s
 			w.cancel()
 			return -1, ErrSelfBlock
 		}
-		if !w.wait(ctx.Done()) {
+		p.blocked.Add(1)
+		woken := w.wait(ctx.Done())
+		p.blocked.Add(-1)
+		if !woken {
 			return -1, ended(ctx)
 		}
 	}
@@ -402,88 +430,4 @@ func ended(ctx context.Context) error {
 		return ErrSelfBlock
 	}
 	return ctx.Err()
-}
-
-// insider is a publish from inside a handler that waits.
-type insider struct {
-	gate  *Gate
-	abort context.CancelCauseFunc
-}
-
-type originKey struct{}
-
-// WithOrigin returns a context for a handler of the lane that owns g; a publish with it that would wait for g fails with
-// ErrSelfBlock instead. g may be nil: then the context only says that it is a handler's.
-func WithOrigin(ctx context.Context, g *Gate) context.Context {
-	return context.WithValue(ctx, originKey{}, &origin{g})
-}
-
-type origin struct{ gate *Gate }
-
-func originOf(ctx context.Context) *origin {
-	o, _ := ctx.Value(originKey{}).(*origin)
-	return o
-}
-
-// enterInside registers a waiting publish that comes from a handler of this partition's own gating lane. The context it
-// returns ends with ErrSelfBlock when the holder waits for that lane: the two would wait for each other for ever.
-func (p *Partition) enterInside(ctx context.Context) (context.Context, func()) {
-	o := originOf(ctx)
-	if o == nil || o.gate == nil || o.gate.p != p {
-		return ctx, func() {}
-	}
-	inner, cancel := context.WithCancelCause(ctx)
-	in := &insider{gate: o.gate, abort: cancel}
-	p.insideMu.Lock()
-	p.inside[in] = struct{}{}
-	p.insideMu.Unlock()
-	if p.stuckOn.Load() == o.gate { // pairs with roomFor: it stores stuckOn, then looks at inside
-		cancel(ErrSelfBlock)
-	}
-	return inner, func() {
-		p.insideMu.Lock()
-		delete(p.inside, in)
-		p.insideMu.Unlock()
-		cancel(nil)
-	}
-}
-
-// abortInside ends the waiting publishes that come from a handler of g.
-func (p *Partition) abortInside(g *Gate) {
-	p.insideMu.Lock()
-	defer p.insideMu.Unlock()
-	for in := range p.inside {
-		if in.gate == g {
-			in.abort(ErrSelfBlock)
-		}
-	}
-}
-
-// roomWaiter waits for anything that may make room: in the log, or in the engine's memory.
-type roomWaiter struct {
-	p      *Partition
-	w      *atomicx.Waiter // on room
-	memory *atomicx.Waiter // on the pool's event; broadcasts room, so that there is one thing to wait for
-}
-
-func (p *Partition) newRoomWaiter() roomWaiter {
-	return roomWaiter{p, atomicx.NewWaiter(), atomicx.NewCallWaiter(p.room.Broadcast)}
-}
-
-// prepare registers it. After that the caller looks, and then calls wait or cancel.
-func (w *roomWaiter) prepare() {
-	w.p.room.Prepare(w.w)
-	w.p.cfg.Log.Pool.Freed().Prepare(w.memory)
-}
-
-func (w *roomWaiter) cancel() {
-	w.p.room.Cancel(w.w)
-	w.p.cfg.Log.Pool.Freed().Cancel(w.memory)
-}
-
-// wait waits until something has happened, and returns true, or until done is closed.
-func (w *roomWaiter) wait(done <-chan struct{}) bool {
-	woken := w.p.room.Wait(w.w, done)
-	w.p.cfg.Log.Pool.Freed().Cancel(w.memory)
-	return woken
 }

@@ -139,9 +139,19 @@ func definite(err error) {
 		errors.Is(err, context.Canceled), "error %v", err)
 }
 
+// runs posts a control and waits until it has run: nothing else will happen that has it run.
+func runs(x *explored, ran *atomicx.Bool) {
+	err := x.post(&control{run: func() { ran.Store(true) }})
+	explore.Assert(err == nil, "post: %v", err)
+	for !ran.Load() {
+		atomicx.Relax(0)
+	}
+}
+
 func TestExplore_Role(t *testing.T) {
+	// Workers would be goroutines outside the scenarios: there are none, and so no callbacks.
 	pool := dispatch.NewPool(1, nil)
-	defer pool.Close()
+	pool.Close()
 	ctx := context.Background()
 	for _, sc := range []struct {
 		name  string
@@ -186,8 +196,8 @@ func TestExplore_Role(t *testing.T) {
 			// The publisher returns either with an offset, and the record is there, or with an error, and it never will be.
 			x := newExplored(s, pool, 2, 0)
 			c := newCancelled()
-			s.Go("impatient", func() { definite(x.publish(c, 0)); x.leave() })
 			s.Go("patient", func() { definite(x.publish(ctx, 1)); x.leave() })
+			s.Go("impatient", func() { definite(x.publish(c, 0)); x.leave() })
 			s.Go("canceller", func() { s.Close(c.done) })
 		}},
 		{"close against publish", 3, func(s *explore.S) {
@@ -229,21 +239,35 @@ func TestExplore_Role(t *testing.T) {
 			s.Go("canceller", func() { s.Close(c.done) })
 			s.Go("closer", func() { x.Close(errOver) })
 		}},
+		{"full against giving up", 3, func(s *explore.S) {
+			// The goroutine waits for room for a publish that is given up. What is behind that must not wait any longer.
+			x := newExplored(s, pool, 2, 1)
+			g := &Gate{Gating: true}
+			_, err := x.AddGate(g, func(first, _ uint64) (uint64, error) { return first, nil })
+			explore.Assert(err == nil, "gate: %v", err)
+			c := newCancelled()
+			s.Go("impatient", func() {
+				definite(x.publish(ctx, 0))
+				explore.Assert(errors.Is(x.publish(c, 1), context.Canceled), "there was no room")
+				x.leave()
+			})
+			s.Go("barrier", func() {
+				req := x.newRequest()
+				req.barrier = true
+				_, err := x.wait(ctx, req)
+				explore.Assert(err == nil, "barrier: %v", err)
+				x.leave()
+			})
+			s.Go("canceller", func() { s.Close(c.done) })
+		}},
 		{"control against publish", 3, func(s *explore.S) {
 			// What is posted runs under the role, also if the partition is idle or about to be.
 			x := newExplored(s, pool, 2, 0)
-			ran := atomicx.Cell[bool]{}
+			var ran atomicx.Bool
 			s.Go("publisher", func() { definite(x.publish(ctx, 0)); x.leave() })
 			s.Go("control", func() {
-				err := x.post(&control{run: func() { ran.Set(true) }})
-				explore.Assert(err == nil, "post: %v", err)
+				runs(x, &ran)
 				x.leave()
-			})
-			s.Finally(func() error {
-				if !ran.Get() {
-					return errors.New("the control has not run")
-				}
-				return nil
 			})
 		}},
 		{"appender against publish", 3, func(s *explore.S) {
@@ -256,6 +280,21 @@ func TestExplore_Role(t *testing.T) {
 				explore.Assert(err == nil, "append: %v", err)
 				explore.Assert(a.Close() == nil, "close")
 				x.in[1] = off
+				x.leave()
+			})
+		}},
+		{"appender that stays against publish", 3, func(s *explore.S) {
+			// A publish that comes too late is turned away; it does not wait for the Appender to close.
+			x := newExplored(s, pool, 1, 0)
+			var told atomicx.Bool
+			s.Go("publisher", func() { definite(x.publish(ctx, 0)); told.Store(true) })
+			s.Go("appender", func() {
+				a, err := x.Appender(ctx)
+				explore.Assert(err == nil, "appender: %v", err)
+				for !told.Load() {
+					atomicx.Relax(0)
+				}
+				explore.Assert(a.Close() == nil, "close")
 				x.leave()
 			})
 		}},
@@ -280,26 +319,22 @@ func TestExplore_Role(t *testing.T) {
 		}},
 		{"appender against control", 3, func(s *explore.S) {
 			x := newExplored(s, pool, 2, 0)
-			var ran atomicx.Cell[bool]
+			var ran atomicx.Bool
 			s.Go("appender", func() {
 				a, err := x.Appender(ctx)
 				explore.Assert(err == nil, "appender: %v", err)
 				off, err := a.Append(ctx, record(1))
 				explore.Assert(err == nil, "append: %v", err)
 				x.in[1] = off
+				for !ran.Load() { // the Appender stays open, and calls nothing
+					atomicx.Relax(0)
+				}
 				explore.Assert(a.Close() == nil, "close")
 				x.leave()
 			})
 			s.Go("control", func() {
-				err := x.post(&control{run: func() { ran.Set(true) }})
-				explore.Assert(err == nil, "post: %v", err)
+				runs(x, &ran)
 				x.leave()
-			})
-			s.Finally(func() error {
-				if !ran.Get() {
-					return errors.New("the control has not run")
-				}
-				return nil
 			})
 		}},
 	} {

@@ -109,6 +109,20 @@ func (p *Partition) fill(pos uint64, n int, r *segment.Record, done Done) {
 	w.write(r.Value)
 }
 
+// fillOne is fill for a record that fits one slot and has nobody to tell. The holder of the role has left req and done nil.
+func (p *Partition) fillOne(pos uint64, r *segment.Record) {
+	s := p.ring.Slot(pos, 0)
+	atomicx.Writes(unsafe.Pointer(s))
+	s.begin(kindInline, 1)
+	s.timestamp = r.Timestamp
+	s.key, s.value, s.headers = int32(length(r.Key)), int32(length(r.Value)), int32(r.Headers.Size())
+	if len(r.Key)|r.Headers.Size() == 0 {
+		copy(s.data[:], r.Value)
+		return
+	}
+	r.CopyTo(s.data[:])
+}
+
 // spanWriter writes bytes over the data of consecutive slots.
 type spanWriter struct {
 	p    *Partition

@@ -1,6 +1,7 @@
 package segment_test
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -83,4 +84,26 @@ func TestLogEnsure_OfNewLog(t *testing.T) {
 	require.ErrorAs(t, l.Ensure(4<<10, 1, now), &large)
 	require.EqualValues(t, 4<<10, pool.Largest())
 	require.Zero(t, segment.NewPool(0, 0).Largest())
+	require.ErrorIs(t, l.Ensure(math.MaxInt64, 1, now), segment.ErrTooLarge)
+	require.ErrorIs(t, l.Ensure(0, math.MaxInt, now), segment.ErrTooLarge)
+	require.ErrorIs(t, l.Ensure(4001, 6, now), segment.ErrTooLarge, "the index entries count")
+	require.NoError(t, l.Ensure(0, 0, now))
+}
+
+func TestLogEnsure_AtTheEnd(t *testing.T) {
+	pool := segment.NewPool(0, 0)
+	last := segment.NewLog(segment.Config{First: segment.MaxOffset - 1, Pool: pool})
+	require.NoError(t, last.Ensure(10, 5, 1), "one more is left")
+	puts(t, last, 1)
+	require.ErrorIs(t, last.Ensure(1, 1, 1), segment.ErrExhausted)
+	_, err := last.Reserve(segment.Shape{}, 1)
+	require.ErrorIs(t, err, segment.ErrExhausted)
+	drain(last)
+
+	sealed := segment.NewLog(segment.Config{Pool: pool})
+	sealed.Seal()
+	require.NoError(t, sealed.Append(&segment.Record{}, 1))
+	require.ErrorIs(t, sealed.Publish(), segment.ErrSealed)
+	require.ErrorIs(t, sealed.Ensure(1, 1, 1), segment.ErrSealed)
+	require.Zero(t, pool.Used())
 }

@@ -1,0 +1,351 @@
+package group
+
+import (
+	"math"
+
+	"github.com/leatlog/leat/engine/internal/due"
+)
+
+// Shared is one partition of a shared group: a window over the log, from the floor, below which everything is settled, to the next record
+// that was never handed out. It has no clock; times are nanoseconds of the engine's, which do not go back. It is not safe
+// for concurrent use.
+//
+// # States of a record
+//
+//	            Acquire                       Ack
+//	available ----------> held by a member --------------------------> settled
+//	    ^                     |
+//	    |   Nack, time up,    |  and it was the last of MaxDeliveries, or Reject
+//	    +---- member left ----+---------------------> dead ------------> settled
+//	    ^   (after a delay)                             |  TakeDead, Buried
+//	    |                                               |
+//	    +- never: dead records are not delivered -------+  Unburied: dead again after a delay
+//
+// # Invariants
+//
+// Floor. Every record below the floor is settled, lost to retention (which DropBefore has reported), or was passed by
+// Reset; the one at the floor is none of these. The floor goes back by Reset only.
+//
+// One holder. A record is held by at most one member under one token, and a token is never given out twice. Each token is accepted at
+// most once by all of Ack, Nack, NackAfter, Reject, Return, and none of them after the hold has ended by Tick, Release, DropBefore
+// or Reset: of two that race one wins, and the other gets a TokenError.
+//
+// Every record. Each record in the window is in exactly one state, and the counts say how many are in which. So no record is
+// forgotten: it is acquired again, or settled, or dead, once its time has come.
+//
+// Attempts. The first delivery of a record is attempt 1, and each later one is one more than the one before, until the record
+// is settled or Reset; Return takes back a delivery that did not happen.
+//
+// Bounds. At most MaxInFlight records are held, all within MaxWindow of the floor. Records that wait for their time or are
+// dead hold no place in flight.
+//
+// Quiet. A hold ends by time in the Tick at or after its deadline and not before. After Tick(now) the next is due after now.
+//
+// Cost. Acquire, Ack, Nack, Extend and Return take a constant number of steps, but for records that wait for their time, which
+// take the logarithm of how many do; moving the floor takes as many as it moves. Nothing is allocated but when the window is
+// larger than it has ever been.
+type Shared struct {
+	cfg SharedConfig
+
+	floor, next uint64
+	lost        uint64 // everything below was dropped by retention
+	ids         uint64 // how many acquisitions there were
+	resetIDs    uint64 // how many there were at the last Reset
+	retryNew    bool   // of records to deliver again and new ones, it is a new one's turn
+
+	// slots are a ring: a record in the window is at its offset modulo their number, a power of two.
+	slots []slot
+
+	held    []list // by step of AckWait, by deadline; see heldList
+	again   list   // available, and delivered before, in the order in which they became so
+	dead    list   // dead, and to be taken
+	waiting *due.Heap[uint32]
+
+	counts  Counts
+	settled int // in the window
+}
+
+// slot is what is known of a record in the window. Offsets in it are their low 32 bits: the window is smaller than that.
+type slot struct {
+	id         uint64   // of the latest acquisition
+	due        int64    // when held, the deadline; when waiting, the time
+	member     MemberID // of the latest acquisition
+	prev, next uint32   // neighbours in the list that the state says
+	place      int32    // in the heap
+	attempt    int32    // of the latest acquisition
+	state      state
+	step       uint8 // when held, which list
+	cause      Death // when dead
+}
+
+type state uint8
+
+const (
+	stateSettled  state = iota
+	stateHeld           // in held[step]
+	stateAgain          // in again
+	stateDelayed        // in waiting, and then in again
+	stateDead           // in dead
+	stateUnburied       // in waiting, and then in dead
+	stateTaken          // by TakeDead
+)
+
+// list is a list of records by their low offsets, linked through the slots. The links at its two ends mean nothing.
+type list struct {
+	head, tail uint32
+	n          int
+}
+
+// Counts is how many records are in which state now, and how many came to which end so far.
+type Counts struct {
+	InFlight int // held by members
+	Again    int // available, and delivered before
+	Delayed  int // waiting for their time
+	Dead     int // waiting to be buried, or being buried
+	Ahead    int // settled above the floor
+
+	Deliveries   uint64 // all, but those that were taken back
+	Redeliveries uint64 // those that were not a record's first
+	Acked        uint64
+	Failed       uint64 // nacked
+	Expired      uint64 // not acknowledged in time
+	Released     uint64 // held by members that left
+	Rejected     uint64
+	Buried       uint64 // in the dead-letter topic
+	Dropped      uint64 // failed or rejected, and given up
+	Lost         uint64 // dropped by retention before they were settled
+}
+
+// NewShared returns a window that begins at floor. It panics if cfg.Check fails.
+func NewShared(cfg SharedConfig, floor uint64) *Shared {
+	s := &Shared{cfg: cfg.withDefaults(), floor: floor, next: floor}
+	s.waiting = due.New(func(low uint32, place int) { s.at(low).place = int32(place) })
+	s.held = make([]list, len(s.cfg.AckWait))
+	return s
+}
+
+// Floor returns the group's position: everything below is settled.
+func (s *Shared) Floor() uint64 { return s.floor }
+
+// Next returns the offset of the next record that was never handed out.
+func (s *Shared) Next() uint64 { return s.next }
+
+// Counts returns how many records are in which state.
+func (s *Shared) Counts() Counts {
+	c := s.counts
+	c.Again, c.Ahead = s.again.n, s.settled
+	return c
+}
+
+// Outcome is what came of an Acquire.
+type Outcome uint8
+
+// What came of an Acquire.
+const (
+	// Empty: there is nothing to deliver now. There is when the log grows, or when NextDue has come and Tick been called.
+	Empty Outcome = iota
+	// Acquired: the member holds the record.
+	Acquired
+	// InFlightFull: members hold as many records as they may. One has to be settled first.
+	InFlightFull
+	// WindowFull: the record at the floor has to be settled first.
+	WindowFull
+)
+
+// Delivery is one acquired record, to be delivered.
+type Delivery struct {
+	Token    Token
+	Attempt  int   // 1 the first time
+	Deadline int64 // until when it has to be settled or extended
+}
+
+// Acquire gives a member the next record: by turns one that has to be delivered again and one that was never handed out, if
+// there are both. End is the log's committed length: the offset of the first record that is not there yet.
+func (s *Shared) Acquire(m MemberID, end uint64, now int64) (Delivery, Outcome) {
+	if s.counts.InFlight >= s.cfg.MaxInFlight {
+		return Delivery{}, InFlightFull
+	}
+	outcome := Empty
+	if s.next < end {
+		outcome = Acquired
+		if s.next-s.floor >= uint64(s.cfg.MaxWindow) {
+			outcome = WindowFull
+		}
+	}
+	var low uint32
+	if s.again.n > 0 && (outcome != Acquired || !s.retryNew) {
+		low = s.again.head
+		s.unlink(&s.again, low)
+		s.retryNew = true
+	} else {
+		if outcome != Acquired {
+			return Delivery{}, outcome
+		}
+		if s.next-s.floor >= uint64(len(s.slots)) {
+			s.grow()
+		}
+		low = uint32(s.next)
+		*s.at(low) = slot{} // the ring comes round: nothing of the record that was here before
+		s.next++
+		s.retryNew = false
+	}
+	s.ids++
+	s.counts.InFlight++
+	s.counts.Deliveries++
+	x := s.at(low)
+	x.id, x.member, x.state = s.ids, m, stateHeld
+	if x.attempt < math.MaxInt32 {
+		x.attempt++
+	}
+	if x.attempt > 1 {
+		s.counts.Redeliveries++
+	}
+	s.hold(low, x, now)
+	return Delivery{Token{s.offset(low), x.id}, int(x.attempt), x.due}, Acquired
+}
+
+// Ack settles a record that the member holds.
+func (s *Shared) Ack(m MemberID, t Token) error {
+	x, err := s.find(m, t)
+	if err != nil {
+		return err
+	}
+	s.drop(uint32(t.Offset), x)
+	s.counts.Acked++
+	s.settle(x)
+	return nil
+}
+
+// Fate is what becomes of a record whose delivery has failed.
+type Fate uint8
+
+// What becomes of a record.
+const (
+	FateAgain   Fate = iota + 1 // it is available again
+	FateDelayed                 // it will be, after a while
+	FateDead                    // it waits to be buried
+	FateDropped                 // it is given up: settled
+)
+
+// Nack says that a member has failed with a record that it holds. The record is delivered again after its Backoff, or dies.
+func (s *Shared) Nack(m MemberID, t Token, now int64) (Fate, error) {
+	x, err := s.find(m, t)
+	if err != nil {
+		return 0, err
+	}
+	return s.nack(t, x, after(now, of(s.cfg.Backoff, int(x.attempt))), now), nil
+}
+
+// NackAfter is Nack with another delay than the Backoff. What is below 0 counts as 0.
+func (s *Shared) NackAfter(m MemberID, t Token, delay int64, now int64) (Fate, error) {
+	x, err := s.find(m, t)
+	if err != nil {
+		return 0, err
+	}
+	return s.nack(t, x, afterNs(now, delay), now), nil
+}
+
+func (s *Shared) nack(t Token, x *slot, due, now int64) Fate {
+	s.drop(uint32(t.Offset), x)
+	s.counts.Failed++
+	return s.fail(uint32(t.Offset), x, DeathFailed, due, now)
+}
+
+// Reject says that a record that the member holds must never be delivered again.
+func (s *Shared) Reject(m MemberID, t Token) (Fate, error) {
+	x, err := s.find(m, t)
+	if err != nil {
+		return 0, err
+	}
+	s.drop(uint32(t.Offset), x)
+	s.counts.Rejected++
+	return s.die(uint32(t.Offset), x, DeathRejected), nil
+}
+
+// Extend gives the member all of its AckWait from now on, and returns the new deadline. It counts as no delivery.
+func (s *Shared) Extend(m MemberID, t Token, now int64) (deadline int64, err error) {
+	x, err := s.find(m, t)
+	if err != nil {
+		return 0, err
+	}
+	s.unlink(&s.held[x.step], uint32(t.Offset))
+	s.hold(uint32(t.Offset), x, now)
+	return x.due, nil
+}
+
+// Return gives back a record that was acquired and not delivered. It is the next one to be acquired, under the same attempt;
+// so of several the last one is returned first.
+func (s *Shared) Return(m MemberID, t Token) error {
+	x, err := s.find(m, t)
+	if err != nil {
+		return err
+	}
+	s.drop(uint32(t.Offset), x)
+	if x.attempt > 1 {
+		s.counts.Redeliveries--
+	}
+	s.counts.Deliveries--
+	x.attempt--
+	x.state = stateAgain
+	s.pushFront(&s.again, uint32(t.Offset))
+	s.retryNew = false
+	return nil
+}
+
+// Release ends all holds of a member, at once and without a delay, and returns how many. It is called when the member has
+// left, after which nothing is acquired for it.
+func (s *Shared) Release(m MemberID, now int64) (n int) {
+	for i := range s.held {
+		l := &s.held[i]
+		low := l.head
+		for range l.n {
+			x := s.at(low)
+			following := x.next
+			if x.member == m {
+				s.drop(low, x)
+				s.counts.Released++
+				s.fail(low, x, DeathReleased, now, now)
+				n++
+			}
+			low = following
+		}
+	}
+	return n
+}
+
+// find returns the record that the member holds under the token.
+func (s *Shared) find(m MemberID, t Token) (*slot, error) {
+	if t.Offset >= s.floor && t.Offset < s.next {
+		if x := s.at(uint32(t.Offset)); x.id == t.ID && x.state == stateHeld && x.member == m {
+			return x, nil
+		}
+	}
+	return nil, s.refuse(m, t, stateHeld)
+}
+
+// refuse says why a token does not stand for a record in the wanted state.
+func (s *Shared) refuse(m MemberID, t Token, wanted state) error {
+	e := &TokenError{Member: m, Token: t}
+	var x *slot
+	if t.Offset >= s.floor && t.Offset < s.next {
+		x = s.at(uint32(t.Offset))
+		e.Current, e.Attempt = x.id, int(x.attempt)
+	}
+	switch {
+	case t.ID == 0 || t.ID > s.ids:
+		e.Reason = TokenUnknown
+	case t.ID <= s.resetIDs:
+		e.Reason = TokenReset
+	case t.Offset >= s.next:
+		e.Reason = TokenUnknown
+	case x == nil && t.Offset < s.lost:
+		e.Reason = TokenLost
+	case x == nil || x.state == stateSettled:
+		e.Reason = TokenSettled
+	case x.id == t.ID && x.state == wanted:
+		e.Reason = TokenForeign
+	default:
+		e.Reason = TokenExpired
+	}
+	return e
+}

@@ -1,0 +1,190 @@
+package segment_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leatlog/leat/segment"
+)
+
+// BenchmarkAppend measures one appender with nobody reading, in recycled memory that stays within the hot window of a few
+// MiB, published every 256 records. The floor is copying the same bytes to the same kind of memory.
+func BenchmarkAppend(b *testing.B) {
+	for _, size := range []int{64, 1024} {
+		payload := make([]byte, size)
+		run := func(impl string, stage func(l *segment.Log) error) {
+			b.Run(fmt.Sprintf("impl=%s/size=%dB", impl, size), func(b *testing.B) {
+				b.ReportAllocs()
+				b.SetBytes(int64(size))
+				l := segment.NewLog(segment.Config{})
+				warm(l)
+				n := 0
+				b.ResetTimer()
+				for range b.N {
+					if err := stage(l); err != nil {
+						b.Fatal(err)
+					}
+					if n++; n&255 == 0 {
+						l.Publish()
+						retain(l, 3)
+					}
+				}
+			})
+		}
+		run("reserve", func(l *segment.Log) error {
+			dst, err := l.Reserve(segment.Shape{Key: -1, Value: len(payload)}, 1)
+			copy(dst, payload)
+			return err
+		})
+		rec := segment.Record{Value: payload}
+		run("append", func(l *segment.Log) error { return l.Append(&rec, 1) })
+		keyed := segment.Record{Key: payload[:8], Value: payload[8:], Headers: segment.MakeHeaders(segment.Header{Name: "n"}), Timestamp: 1}
+		run("append-all", func(l *segment.Log) error { return l.Append(&keyed, 1) })
+		b.Run(fmt.Sprintf("impl=floor/size=%dB", size), func(b *testing.B) {
+			b.SetBytes(int64(size))
+			buf, at := make([]byte, 4<<20), 0
+			clear(buf)
+			b.ResetTimer()
+			for range b.N {
+				if at+size > len(buf) {
+					at = 0
+				}
+				copy(buf[at:at+len(payload)], payload)
+				at += size
+			}
+		})
+	}
+}
+
+// warm lets the log go round once, so that all its memory has been touched.
+func warm(l *segment.Log) {
+	for range 6 << 10 {
+		l.Append(&segment.Record{Value: make([]byte, 1000)}, 1)
+		l.Publish()
+		retain(l, 3)
+	}
+}
+
+// BenchmarkReserve measures the index alone.
+func BenchmarkReserve(b *testing.B) {
+	b.ReportAllocs()
+	l := segment.NewLog(segment.Config{})
+	warm(l)
+	n := 0
+	b.ResetTimer()
+	for range b.N {
+		if _, err := l.Reserve(segment.Shape{Key: -1, Value: 64}, 1); err != nil {
+			b.Fatal(err)
+		}
+		if n++; n&255 == 0 {
+			l.Publish()
+			retain(l, 3)
+		}
+	}
+}
+
+// BenchmarkPublish measures a record and its CAS, with nobody looking at the committed word.
+func BenchmarkPublish(b *testing.B) {
+	b.ReportAllocs()
+	l := segment.NewLog(segment.Config{})
+	rec := segment.Record{Value: make([]byte, 64)}
+	warm(l)
+	n := 0
+	b.ResetTimer()
+	for range b.N {
+		l.Append(&rec, 1)
+		l.Publish()
+		if n++; n&255 == 0 {
+			retain(l, 3)
+		}
+	}
+}
+
+func fill(b *testing.B, records, size int) *segment.Log {
+	l := segment.NewLog(segment.Config{})
+	rec := segment.Record{Value: make([]byte, size)}
+	for n := range records {
+		require.NoError(b, l.Append(&rec, int64(n)))
+	}
+	require.NoError(b, l.Publish())
+	return l
+}
+
+var sink byte
+
+// BenchmarkReaderNext walks over a few MiB again and again; touch=yes reads the first byte of each value.
+func BenchmarkReaderNext(b *testing.B) {
+	for _, size := range []int{64, 1024} {
+		for _, touch := range []string{"no", "yes"} {
+			b.Run(fmt.Sprintf("size=%dB/touch=%s", size, touch), func(b *testing.B) {
+				b.ReportAllocs()
+				l := fill(b, 3<<20/size, size)
+				r := l.NewReader()
+				var rec segment.Record
+				b.ResetTimer()
+				for range b.N {
+					for !r.Next(&rec) {
+						if r.Refill() != segment.Ready {
+							r.Seek(0)
+						}
+					}
+					if touch == "yes" {
+						sink += rec.Value[0]
+					}
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkRefill measures a look that finds nothing new, and a look at a window.
+func BenchmarkRefill(b *testing.B) {
+	l := fill(b, 100, 64)
+	for _, off := range []uint64{100, 50} {
+		r := l.NewReader()
+		r.Seek(off)
+		b.Run(fmt.Sprintf("state=%v", r.Refill()), func(b *testing.B) {
+			for range b.N {
+				r.Refill()
+			}
+		})
+	}
+}
+
+// BenchmarkReadAt reads one record at a random offset among so many.
+func BenchmarkReadAt(b *testing.B) {
+	for _, records := range []int{100_000, 10_000_000} {
+		b.Run(fmt.Sprintf("records=%d", records), func(b *testing.B) {
+			b.ReportAllocs()
+			l := fill(b, records, 64)
+			offs := make([]uint64, 1<<16)
+			for i := range offs {
+				offs[i] = rand.Uint64N(uint64(records))
+			}
+			dst := make([]segment.Record, 1)
+			b.ResetTimer()
+			for n := range b.N {
+				if got, err := l.ReadAt(offs[n&(1<<16-1)], dst); got != 1 || err != nil {
+					b.Fatal(got, err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkOffsetAt searches for a random time among 10^6 records.
+func BenchmarkOffsetAt(b *testing.B) {
+	b.ReportAllocs()
+	const records = 1_000_000
+	l := fill(b, records, 64)
+	b.ResetTimer()
+	for n := range b.N {
+		at := int64(uint64(n) * 2654435761 % records)
+		if got := l.OffsetAt(at); got != uint64(at) {
+			b.Fatal(got, at)
+		}
+	}
+}

@@ -158,9 +158,9 @@ func TestBUG011_CancelWhileWaitingForRoom(t *testing.T) {
 					rec.Value = make([]byte, 101)
 				}
 				ctx, cancel := context.WithCancel(background)
-				if rnd.IntN(2) == 0 {
+				if turns := rnd.IntN(100); turns < 50 {
 					go func() {
-						for range rnd.IntN(50) {
+						for range turns {
 							runtime.Gosched()
 						}
 						cancel()

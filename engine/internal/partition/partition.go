@@ -196,6 +196,7 @@ func (p *Partition) serve() (over bool) {
 			p.lend()
 			continue
 		}
+		closed := p.ring.Closed() // before the look at what is there: if it is closed, nothing comes after that look
 		n, stuck := p.drain(batchMax)
 		switch {
 		case stuck:
@@ -220,7 +221,7 @@ func (p *Partition) serve() (over bool) {
 			// A producer is between its claim and Ready; nothing that can fail or wait happens there.
 			atomicx.Relax(turn)
 			turn++
-		case p.ring.Closed():
+		case closed:
 			p.finalize()
 			return true
 		case p.state.Load()&stateExclusive == 0 && idle.Again():

@@ -317,6 +317,45 @@ func TestExplore_Role(t *testing.T) {
 			})
 			s.Go("closer", func() { x.Close(errOver) })
 		}},
+		{"lent role", 3, func(s *explore.S) {
+			// The goroutine is awake and lends the role at every look; a producer that finds the ring in use drains it.
+			x := newExplored(s, pool, 2, 0)
+			x.streamAfter = -1
+			x.ring.TakeIdle()
+			x.wake.Unpark()
+			async := func(id int) {
+				x.in[id] = unknown
+				definite(x.PublishAsync(ctx, record(id), nil))
+			}
+			s.Go("first", func() { async(0); async(1); x.leave() })
+			s.Go("second", func() { async(2); x.leave() })
+			s.Finally(func() error {
+				var recs [3]segment.Record
+				n, err := x.log.ReadAt(0, recs[:])
+				if err != nil || n != len(recs) {
+					return fmt.Errorf("%d records: %v", n, err)
+				}
+				at := map[byte]int64{}
+				for i := range recs {
+					at[recs[i].Value[0]] = recs[i].Offset
+				}
+				if len(at) != len(recs) || at[0] > at[1] {
+					return fmt.Errorf("offsets %v", at)
+				}
+				return nil
+			})
+		}},
+		{"lent role against close", 3, func(s *explore.S) {
+			x := newExplored(s, pool, 1, 0)
+			x.streamAfter = -1
+			x.ring.TakeIdle()
+			x.wake.Unpark()
+			for id := range 2 {
+				x.in[id] = unknown
+				s.Go(fmt.Sprint("producer", id), func() { definite(x.PublishAsync(ctx, record(id), nil)) })
+			}
+			s.Go("closer", x.leave)
+		}},
 		{"appender against control", 3, func(s *explore.S) {
 			x := newExplored(s, pool, 2, 0)
 			var ran atomicx.Bool

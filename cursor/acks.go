@@ -8,8 +8,8 @@ import (
 // DefaultMaxAhead is how far ahead of the floor the zero value of Acks remembers acknowledgements.
 const DefaultMaxAhead = 1 << 16
 
-// ErrTooFarAhead is returned by Acks.Ack for an offset that is so far above the floor that it is not remembered. It works once
-// the floor has come closer.
+// ErrTooFarAhead is returned by Acks.Ack for an offset that is so far above the floor that it is not remembered. It works
+// once the floor has come closer.
 var ErrTooFarAhead = errors.New("cursor: acknowledged too far ahead of the floor")
 
 // Acks turns acknowledgements that come in any order into a floor: everything below it is acknowledged, and it is not. What
@@ -27,8 +27,9 @@ var ErrTooFarAhead = errors.New("cursor: acknowledged too far ahead of the floor
 // Once. Ack says that it was the first for each offset once between two Resets, and not at all for an offset that Raise or
 // Reset has passed.
 //
-// Bound. Offsets from floor+MaxAhead on are refused and change nothing. The memory is at most the next power of two of MaxAhead
-// bits, it grows by doubling as far as it was ever needed, and nothing else is allocated: none for acknowledgements in order.
+// Bound. Offsets from floor+MaxAhead on are refused and change nothing. The memory is at most the next power of two of
+// MaxAhead bits, it grows by doubling as far as it was ever needed, and nothing else is allocated: none for
+// acknowledgements in order.
 type Acks struct {
 	// MaxAhead is how many offsets from the floor on can be acknowledged. 0 means DefaultMaxAhead. It may be changed at any
 	// time; what is remembered stays so.
@@ -85,8 +86,8 @@ func (a *Acks) Ack(off uint64) (first bool, err error) {
 }
 
 // Raise lifts the floor to to, or further if what comes there is acknowledged, and returns how many of the offsets that it
-// has passed were not. It is the cumulative acknowledgement of everything below to, and what is to be done when retention has
-// dropped it. A floor at to or beyond stays where it is.
+// has passed were not. It is the cumulative acknowledgement of everything below to, and what is to be done when retention
+// has dropped it. A floor at to or beyond stays where it is.
 func (a *Acks) Raise(to uint64) (passed uint64) {
 	if to <= a.floor {
 		return 0

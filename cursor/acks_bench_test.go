@@ -7,8 +7,8 @@ import (
 	"github.com/leatlog/leat/cursor"
 )
 
-// BenchmarkAcks_Ack measures one acknowledgement: in order, where the floor just counts, and with so many records in progress
-// that are finished in any order.
+// BenchmarkAcks_Ack measures one acknowledgement: in order, where the floor just counts, and with so many records in
+// progress that are finished in any order.
 func BenchmarkAcks_Ack(b *testing.B) {
 	b.Run("order=kept", func(b *testing.B) {
 		b.ReportAllocs()

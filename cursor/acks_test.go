@@ -66,7 +66,8 @@ func TestAcks_ResetForgetsWhatWasAhead(t *testing.T) {
 	assert.Equal(t, uint64(1), a.Floor())
 }
 
-// TestAcks_BoundIsExact: the highest offset that is remembered, the lowest that is not, and the latter again once there is room.
+// TestAcks_BoundIsExact: the highest offset that is remembered, the lowest that is not, and the latter again once there is
+// room.
 func TestAcks_BoundIsExact(t *testing.T) {
 	for _, most := range []int{1, 2, 63, 64, 65, 1000, 0} {
 		a := cursor.Acks{MaxAhead: most}

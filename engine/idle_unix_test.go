@@ -55,6 +55,7 @@ func TestBUG026_WaitingCostsNothing(t *testing.T) {
 	}
 	topic, p := full("full", engine.TopicConfig{Retention: engine.Retention{MaxRecords: 4}, HandoverSlots: 8})
 	for range 4 {
+		topic := topic // the variable is used again below
 		wait(func() error { _, err := topic.Publish(background, value("x")); return err })
 		wait(func() error { return topic.PublishBatch(background, make([]engine.Record, 2)) })
 		wait(func() error { return topic.PublishAsync(background, engine.Record{Value: make([]byte, 150)}, nil) })
@@ -64,7 +65,8 @@ func TestBUG026_WaitingCostsNothing(t *testing.T) {
 	_, p = full("appender", engine.TopicConfig{Retention: engine.Retention{MaxRecords: 4}})
 	a, err := p.Appender(background)
 	require.NoError(t, err)
-	wait(func() error { _, err := a.Append(background, value("x")); return err })
+	first := a
+	wait(func() error { _, err := first.Append(background, value("x")); return err })
 	await(func() bool { return p.Stats().Full })
 	full("expired", engine.TopicConfig{Retention: engine.Retention{MaxAge: time.Millisecond}}) // its gate holds what has expired
 	topic, p = full("memory", engine.TopicConfig{})                                            // no memory is left, and two batches want much of it
@@ -77,6 +79,7 @@ func TestBUG026_WaitingCostsNothing(t *testing.T) {
 	}
 	require.NoError(t, a.Close())
 	for range 2 {
+		topic := topic
 		wait(func() error {
 			batch := make([]engine.Record, 100)
 			for i := range batch {

@@ -4,7 +4,8 @@ package due
 //
 // # Invariants
 //
-// Order. Pop returns keys in the order of their times, and those of one time in the order in which Push or Move gave them that time.
+// Order. Pop returns keys in the order of their times, and those of one time in the order in which Push or Move gave them
+// that time.
 //
 // Places. After each method every key in the heap has been told its present place, from 1 to Len, and a key that has left
 // has been told 0. No two keys have one place.

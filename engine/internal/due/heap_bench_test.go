@@ -2,7 +2,8 @@ package due_test
 
 import "testing"
 
-// BenchmarkHeap measures setting a timer that is later than all others and taking out the earliest, with so many in the heap.
+// BenchmarkHeap measures setting a timer that is later than all others and taking out the earliest, with so many in the
+// heap.
 func BenchmarkHeap(b *testing.B) {
 	for _, n := range []struct {
 		name string

@@ -74,9 +74,9 @@ func (a Assignor) String() string {
 // Valid reports whether a is one of the three.
 func (a Assignor) Valid() bool { return int(a) < len(assignorNames) }
 
-// Assign plans who is to have which of the given topics' partitions. Previous is the plan that was carried out last; it may be nil,
-// and may name members, topics and partitions that are gone. Only Sticky looks at it. Nothing that is passed in is changed
-// or kept. It panics if a is not one of the three.
+// Assign plans who is to have which of the given topics' partitions. Previous is the plan that was carried out last; it may
+// be nil, and may name members, topics and partitions that are gone. Only Sticky looks at it. Nothing that is passed in is
+// changed or kept. It panics if a is not one of the three.
 func (a Assignor) Assign(members []Subscriber, partitions map[string]int, previous Plan) Plan {
 	p := newProblem(members, partitions)
 	switch a {

@@ -120,8 +120,8 @@ func TestAssignor_Model(t *testing.T) {
 	})
 }
 
-// TestAssignor_ModelEven checks that members that want the same topics differ by at most one, and that nobody could do with fewer
-// moves than Sticky.
+// TestAssignor_ModelEven checks that members that want the same topics differ by at most one, and that nobody could do with
+// fewer moves than Sticky.
 func TestAssignor_ModelEven(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t, 8, 12, true)
@@ -162,7 +162,8 @@ func TestAssignor_ModelEven(t *testing.T) {
 	})
 }
 
-// TestSticky_ModelAsEvenAsTopicsAllow compares with the evenest of all assignments, in worlds that are small enough to try them all.
+// TestSticky_ModelAsEvenAsTopicsAllow compares with the evenest of all assignments, in worlds that are small enough to try
+// them all.
 func TestSticky_ModelAsEvenAsTopicsAllow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t, 3, 2, false)

@@ -90,8 +90,8 @@ func TestAssignor_Strings(t *testing.T) {
 	assert.Panics(t, func() { group.Assignor(3).Assign(nil, nil, nil) })
 }
 
-// TestBUG050_SickClaimsAreNotHonoured: a previous plan names members that are gone, topics and partitions that do not exist, and
-// members that do not want the topic. Each partition still has exactly one owner, and it is one who may have it.
+// TestBUG050_SickClaimsAreNotHonoured: a previous plan names members that are gone, topics and partitions that do not
+// exist, and members that do not want the topic. Each partition still has exactly one owner, and it is one who may have it.
 func TestBUG050_SickClaimsAreNotHonoured(t *testing.T) {
 	members := []group.Subscriber{{Name: "m1", Topics: []string{"t"}}, {Name: "m2", Topics: []string{"t"}}, {Name: "m3", Topics: []string{"u"}}}
 	previous := group.Plan{

@@ -39,9 +39,9 @@ type AssignedConfig struct {
 	Grace time.Duration
 }
 
-// Assigned is the coordinator of an assigned group: a state machine that is told of events and returns what the engine has to do,
-// in this order. It has no clock; times are nanoseconds of the engine's, which do not go back. It is not safe for concurrent
-// use.
+// Assigned is the coordinator of an assigned group: a state machine that is told of events and returns what the engine has
+// to do, in this order. It has no clock; times are nanoseconds of the engine's, which do not go back. It is not safe for
+// concurrent use.
 //
 // # States
 //
@@ -52,9 +52,9 @@ type AssignedConfig struct {
 //	                   |                        | deadline
 //	                   +---------- Lost --------+-----------------> free
 //
-// The plan says who is to have each partition. Where the owner is another one it is asked to give the partition back, and the one
-// who is to have it gets it once it is free. A new plan may come at any time; it changes where partitions go that are on
-// their way, and nothing else has to be undone.
+// The plan says who is to have each partition. Where the owner is another one it is asked to give the partition back, and
+// the one who is to have it gets it once it is free. A new plan may come at any time; it changes where partitions go that
+// are on their way, and nothing else has to be undone.
 //
 // # Numbers
 //
@@ -133,9 +133,12 @@ type timer struct {
 	session *session
 }
 
-// NewAssigned returns a group without members and partitions. Its numbers begin after last: 0, or the Last of a group of the same name that
-// was restored.
+// NewAssigned returns a group without members and partitions. Its numbers begin after last: 0, or the Last of a group of
+// the same name that was restored. It panics if there is no such assignor.
 func NewAssigned(cfg AssignedConfig, last uint64) *Assigned {
+	if !cfg.Assignor.Valid() {
+		panic("group: no such assignor: " + cfg.Assignor.String())
+	}
 	return &Assigned{
 		cfg:      cfg,
 		last:     last,
@@ -191,8 +194,8 @@ func (g *Assigned) Join(m Member, now int64) (MemberID, []Action, error) {
 	return s.session.id, g.actions(), nil
 }
 
-// Leave lets a member go. It is asked to give back what it has, and has left after that. If it is static its partitions are kept
-// for it for the grace time. Leaving again does nothing.
+// Leave lets a member go. It is asked to give back what it has, and has left after that. If it is static its partitions are
+// kept for it for the grace time. Leaving again does nothing.
 func (g *Assigned) Leave(id MemberID, now int64) ([]Action, error) {
 	m := g.sessions[id]
 	if m == nil {
@@ -257,9 +260,9 @@ func (g *Assigned) Subscribe(id MemberID, topics []string, now int64) ([]Action,
 	return g.actions(), nil
 }
 
-// SetPartitions tells the group how many partitions a topic has. Partitions that come to a topic that the group knows already are marked as
-// grown in their Assign: a position that they do not have begins at the oldest record, so that nothing published before the
-// group noticed is lost. The error is ErrShrink.
+// SetPartitions tells the group how many partitions a topic has. Partitions that come to a topic that the group knows
+// already are marked as grown in their Assign: a position that they do not have begins at the oldest record, so that
+// nothing published before the group noticed is lost. The error is ErrShrink.
 func (g *Assigned) SetPartitions(topic string, n int, now int64) ([]Action, error) {
 	parts, known := g.topics[topic]
 	if n < len(parts) {
@@ -281,7 +284,8 @@ func (g *Assigned) SetPartitions(topic string, n int, now int64) ([]Action, erro
 	return g.actions(), nil
 }
 
-// RemoveTopic takes a topic's partitions away from the group; their owners lose them. A topic that the group does not know is not an error.
+// RemoveTopic takes a topic's partitions away from the group; their owners lose them. A topic that the group does not know
+// is not an error.
 func (g *Assigned) RemoveTopic(topic string, now int64) []Action {
 	if _, known := g.topics[topic]; !known {
 		return nil
@@ -298,8 +302,8 @@ func (g *Assigned) RemoveTopic(topic string, now int64) []Action {
 	return g.actions()
 }
 
-// Reset ends the present ownership of a partition, so that its position can be set while members run: what its owner had in progress is fenced,
-// and the one who is to have the partition, most often the same, gets it under a new generation.
+// Reset ends the present ownership of a partition, so that its position can be set while members run: what its owner had in
+// progress is fenced, and the one who is to have the partition, most often the same, gets it under a new generation.
 func (g *Assigned) Reset(at Partition, now int64) ([]Action, error) {
 	p := g.part(at)
 	if p == nil {
@@ -358,8 +362,8 @@ func (g *Assigned) Word(at Partition) (Word, bool) {
 	return 0, false
 }
 
-// Progress says that a member is at work and was seen to make progress at now: its deadline counts from there. The time may be an earlier one
-// than that of other events.
+// Progress says that a member is at work and was seen to make progress at now: its deadline counts from there. The time may
+// be an earlier one than that of other events.
 func (g *Assigned) Progress(id MemberID, now int64) error {
 	m := g.sessions[id]
 	if m == nil {
@@ -381,8 +385,9 @@ func (g *Assigned) Rest(id MemberID) error {
 	return nil
 }
 
-// Overdue appends to dst the members that the next Tick at now would put out. Who keeps the time of each member's last progress elsewhere
-// asks before that Tick, and tells Progress or Rest of those that are fine; so nothing has to be told while all goes well.
+// Overdue appends to dst the members that the next Tick at now would put out. Who keeps the time of each member's last
+// progress elsewhere asks before that Tick, and tells Progress or Rest of those that are fine; so nothing has to be told
+// while all goes well.
 func (g *Assigned) Overdue(now int64, dst []MemberID) []MemberID {
 	from := len(dst)
 	for id, m := range g.sessions {

@@ -8,7 +8,8 @@ import (
 	"github.com/leatlog/leat/engine/internal/group"
 )
 
-// sim carries out the actions of an Assigned group like an engine would, and fails the test when one of them breaks an invariant.
+// sim carries out the actions of an Assigned group like an engine would, and fails the test when one of them breaks an
+// invariant.
 type sim struct {
 	t    require.TestingT
 	g    *group.Assigned

@@ -73,7 +73,8 @@ func TestAssigned_DeadlineFences(t *testing.T) {
 	assert.Equal(t, []int{1}, s.of(m2))
 }
 
-// TestAssigned_TargetChangesInMidMove: a partition on its way to one member goes to another one, or back, and is taken over once.
+// TestAssigned_TargetChangesInMidMove: a partition on its way to one member goes to another one, or back, and is taken over
+// once.
 func TestAssigned_TargetChangesInMidMove(t *testing.T) {
 	s := newGroup(t, 2)
 	m1 := s.mustJoin("m1", "t")
@@ -93,8 +94,8 @@ func TestAssigned_TargetChangesInMidMove(t *testing.T) {
 	assert.Len(t, s.alive, 1)
 }
 
-// TestBUG010_LateCommitOfFormerOwner: m1 owns the partition, stalls, loses it to m2, and in the end owns it again. What it holds
-// of its first time is refused at every moment after that.
+// TestBUG010_LateCommitOfFormerOwner: m1 owns the partition, stalls, loses it to m2, and in the end owns it again. What it
+// holds of its first time is refused at every moment after that.
 func TestBUG010_LateCommitOfFormerOwner(t *testing.T) {
 	s := newGroup(t, 1)
 	m1 := s.mustJoin("m1", "t")
@@ -117,8 +118,8 @@ func TestBUG010_LateCommitOfFormerOwner(t *testing.T) {
 	s.fenced(s.g.Owns(at(0), m2, second.gen), second)
 }
 
-// TestBUG016_NothingBeginsWhileRevoking: from the Revoke on the word lets the owner finish and commit, and start nothing; and the
-// partition is nobody else's until it has been given back.
+// TestBUG016_NothingBeginsWhileRevoking: from the Revoke on the word lets the owner finish and commit, and start nothing;
+// and the partition is nobody else's until it has been given back.
 func TestBUG016_NothingBeginsWhileRevoking(t *testing.T) {
 	s := newGroup(t, 4)
 	m1 := s.mustJoin("m1", "t")
@@ -162,8 +163,8 @@ func TestBUG038_NewPartitionsAreNoticed(t *testing.T) {
 	assert.False(t, own.grown)
 }
 
-// TestBUG050_OldClaimsAfterMissedRebalances: m1 sleeps over two rebalances and is put out; what it claims then is refused, and
-// claims that are forged are, too. The simulated engine checks that no partition ever has two owners.
+// TestBUG050_OldClaimsAfterMissedRebalances: m1 sleeps over two rebalances and is put out; what it claims then is refused,
+// and claims that are forged are, too. The simulated engine checks that no partition ever has two owners.
 func TestBUG050_OldClaimsAfterMissedRebalances(t *testing.T) {
 	s := newGroup(t, 6)
 	m1, m2, m3 := s.mustJoin("m1", "t"), s.mustJoin("m2", "t"), s.mustJoin("m3", "t")
@@ -240,8 +241,8 @@ func TestBUG053_StaleAssignmentAfterRejoin(t *testing.T) {
 	}
 }
 
-// TestBUG067_OneEndForEachAssignment: kept partitions are not announced again by a second rebalance, and one that is fenced is lost
-// and not revoked as well.
+// TestBUG067_OneEndForEachAssignment: kept partitions are not announced again by a second rebalance, and one that is fenced
+// is lost and not revoked as well.
 func TestBUG067_OneEndForEachAssignment(t *testing.T) {
 	s := newGroup(t, 3)
 	s.mustJoin("m1", "t")
@@ -291,8 +292,8 @@ func TestBUG052_ZombieIsStoppedByTheWord(t *testing.T) {
 	assert.ErrorIs(t, s.g.Owns(at(0), m1, gen), group.ErrFenced)
 }
 
-// TestBUG097_SlowIsNotDead: a member at rest has no deadline, one that makes progress is never put out, and one that has been put
-// out can come back.
+// TestBUG097_SlowIsNotDead: a member at rest has no deadline, one that makes progress is never put out, and one that has
+// been put out can come back.
 func TestBUG097_SlowIsNotDead(t *testing.T) {
 	s := newGroup(t, 2)
 	m1, m2 := s.mustJoin("m1", "t"), s.mustJoin("m2", "t")
@@ -326,8 +327,8 @@ func TestBUG097_SlowIsNotDead(t *testing.T) {
 	assert.Len(t, s.of(m1b), 1)
 }
 
-// TestAssigned_LeavingMember: one that has left and does not give back has no deadline but those of its partitions, and can be put
-// out like any other.
+// TestAssigned_LeavingMember: one that has left and does not give back has no deadline but those of its partitions, and can
+// be put out like any other.
 func TestAssigned_LeavingMember(t *testing.T) {
 	s := newSim(t, group.AssignedConfig{RevokeTimeout: time.Minute, ProgressTimeout: time.Second})
 	s.partitions("t", 2)
@@ -491,8 +492,8 @@ func TestAssigned_StaticMemberComesBackForOtherTopics(t *testing.T) {
 	s.must(s.g.Subscribe(s2, []string{"u"}, s.now))
 }
 
-// TestAssigned_NothingIsGivenUnderAnOldPlan: when a member is put out, what it had goes to those who are to have it without it, and
-// not first to those who were to get it from it.
+// TestAssigned_NothingIsGivenUnderAnOldPlan: when a member is put out, what it had goes to those who are to have it without
+// it, and not first to those who were to get it from it.
 func TestAssigned_NothingIsGivenUnderAnOldPlan(t *testing.T) {
 	s := newSim(t, group.AssignedConfig{Assignor: group.Range, RevokeTimeout: time.Minute, ProgressTimeout: time.Second})
 	s.partitions("t", 4)
@@ -552,6 +553,12 @@ func TestBUG091_TimesNearTheEnd(t *testing.T) {
 	assert.Equal(t, int64(math.MaxInt64), deadline)
 	s.tick(math.MaxInt64 - 1)
 	assert.Len(t, s.alive, 2)
+}
+
+func TestAssigned_NoSuchAssignor(t *testing.T) {
+	assert.PanicsWithValue(t, "group: no such assignor: Assignor(3)", func() {
+		group.NewAssigned(group.AssignedConfig{Assignor: 3}, 0)
+	})
 }
 
 func TestAssigned_Strings(t *testing.T) {

@@ -1,12 +1,12 @@
 package group
 
-// Chooser picks the member that gets the next record of a shared group: by turns, of those that have room. The zero value has
-// no members. It is not safe for concurrent use.
+// Chooser picks the member that gets the next record of a shared group: by turns, of those that have room. The zero value
+// has no members. It is not safe for concurrent use.
 //
 // # Invariants
 //
-// Room. A member is picked only while it has taken less than its room. What it has taken is never less than 0 and grows by Next
-// only, so it is beyond its room only after SetRoom has lowered that.
+// Room. A member is picked only while it has taken less than its room. What it has taken is never less than 0 and grows by
+// Next only, so it is beyond its room only after SetRoom has lowered that.
 //
 // Turns. Between two turns of one member each other one that had room all the time has had exactly one.
 //
@@ -32,8 +32,8 @@ func (t *Taker) Taken() int { return t.taken }
 // Ready returns how many members have room.
 func (c *Chooser) Ready() int { return c.ready }
 
-// Add lets a member take part, which can take so many records at a time. Its turn comes after those of all others. It panics if
-// t takes part already.
+// Add lets a member take part, which can take so many records at a time. Its turn comes after those of all others. It
+// panics if t takes part already.
 func (c *Chooser) Add(t *Taker, room int) {
 	if t.in != nil {
 		panic("group: taker is in a chooser already")

@@ -27,8 +27,8 @@
 //		// publish it to the dead-letter topic, then s.Buried or s.Unburied
 //	}
 //
-// A deadline strikes when Tick is called at it or after it, never by itself: until then a holder holds and an owner owns. So a
-// clock that is read a little late makes nothing wrong, and no decision is made twice.
+// A deadline strikes when Tick is called at it or after it, never by itself: until then a holder holds and an owner owns.
+// So a clock that is read a little late makes nothing wrong, and no decision is made twice.
 //
 // What does not belong here: reading records, calling handlers, publishing dead letters, storing positions, and timers; and
 // for each machine the one lock or owner that its calls need.

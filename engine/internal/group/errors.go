@@ -62,7 +62,7 @@ type FencedError struct {
 	Member     MemberID  // who has called
 	Partition  Partition // of which partition; with FenceMember it may be none
 	Generation uint64    // with which generation
-	Current    uint64    // the partition's present generation, which is newer unless the reason is FenceForeign
+	Current    uint64    // the partition's present generation, which is newer unless it is another member's
 	Owner      MemberID  // who owns it now; 0 if nobody does
 }
 

@@ -2,13 +2,14 @@ package group
 
 import (
 	"math"
+	"time"
 
 	"github.com/leatlog/leat/engine/internal/due"
 )
 
-// Shared is one partition of a shared group: a window over the log, from the floor, below which everything is settled, to the next record
-// that was never handed out. It has no clock; times are nanoseconds of the engine's, which do not go back. It is not safe
-// for concurrent use.
+// Shared is one partition of a shared group: a window over the log, from the floor, below which everything is settled, to
+// the next record that was never handed out. It has no clock; times are nanoseconds of the engine's, which do not go back.
+// It is not safe for concurrent use.
 //
 // # States of a record
 //
@@ -26,24 +27,24 @@ import (
 // Floor. Every record below the floor is settled, lost to retention (which DropBefore has reported), or was passed by
 // Reset; the one at the floor is none of these. The floor goes back by Reset only.
 //
-// One holder. A record is held by at most one member under one token, and a token is never given out twice. Each token is accepted at
-// most once by all of Ack, Nack, NackAfter, Reject, Return, and none of them after the hold has ended by Tick, Release, DropBefore
-// or Reset: of two that race one wins, and the other gets a TokenError.
+// One holder. A record is held by at most one member under one token, and a token is never given out twice. Each token is
+// accepted at most once by all of Ack, Nack, NackAfter, Reject, Return, and none of them after the hold has ended by Tick,
+// Release, DropBefore or Reset: of two that race one wins, and the other gets a TokenError.
 //
 // Every record. Each record in the window is in exactly one state, and the counts say how many are in which. So no record is
 // forgotten: it is acquired again, or settled, or dead, once its time has come.
 //
-// Attempts. The first delivery of a record is attempt 1, and each later one is one more than the one before, until the record
-// is settled or Reset; Return takes back a delivery that did not happen.
+// Attempts. The first delivery of a record is attempt 1, and each later one is one more than the one before, until the
+// record is settled or Reset; Return takes back a delivery that did not happen.
 //
 // Bounds. At most MaxInFlight records are held, all within MaxWindow of the floor. Records that wait for their time or are
 // dead hold no place in flight.
 //
 // Quiet. A hold ends by time in the Tick at or after its deadline and not before. After Tick(now) the next is due after now.
 //
-// Cost. Acquire, Ack, Nack, Extend and Return take a constant number of steps, but for records that wait for their time, which
-// take the logarithm of how many do; moving the floor takes as many as it moves. Nothing is allocated but when the window is
-// larger than it has ever been.
+// Cost. Acquire, Ack, Nack, Extend and Return take a constant number of steps, but for records that wait for their time,
+// which take the logarithm of how many do; moving the floor takes as many as it moves. Nothing is allocated but when the
+// window is larger than it has ever been.
 type Shared struct {
 	cfg SharedConfig
 
@@ -56,7 +57,7 @@ type Shared struct {
 	// slots are a ring: a record in the window is at its offset modulo their number, a power of two.
 	slots []slot
 
-	held    []list // by step of AckWait, by deadline; see heldList
+	held    []list // by step of AckWait, each in the order of deadlines; see hold
 	again   list   // available, and delivered before, in the order in which they became so
 	dead    list   // dead, and to be taken
 	waiting *due.Heap[uint32]
@@ -75,7 +76,7 @@ type slot struct {
 	attempt    int32    // of the latest acquisition
 	state      state
 	step       uint8 // when held, which list
-	cause      Death // when dead
+	cause      Death // of its latest failure
 }
 
 type state uint8
@@ -237,12 +238,12 @@ func (s *Shared) Nack(m MemberID, t Token, now int64) (Fate, error) {
 }
 
 // NackAfter is Nack with another delay than the Backoff. What is below 0 counts as 0.
-func (s *Shared) NackAfter(m MemberID, t Token, delay int64, now int64) (Fate, error) {
+func (s *Shared) NackAfter(m MemberID, t Token, delay time.Duration, now int64) (Fate, error) {
 	x, err := s.find(m, t)
 	if err != nil {
 		return 0, err
 	}
-	return s.nack(t, x, afterNs(now, delay), now), nil
+	return s.nack(t, x, after(now, delay), now), nil
 }
 
 func (s *Shared) nack(t Token, x *slot, due, now int64) Fate {

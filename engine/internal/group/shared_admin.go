@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// Loss is what retention has taken from a group: of the records in [From, To), of which From is the first one lost, so many were not
-// settled. The zero value is no loss.
+// Loss is what retention has taken from a group: of the records in [From, To), of which From is the first one lost, so many
+// were not settled. The zero value is no loss.
 type Loss struct {
 	From, To uint64
 	Records  uint64
 	Held     int // of these members were holding so many
 }
 
-// DropBefore says that retention has dropped all records below first, and returns what that means for the group: once for each
-// record. Their tokens are refused from now on. A floor at first or beyond stays where it is.
+// DropBefore says that retention has dropped all records below first, and returns what that means for the group: once for
+// each record. Their tokens are refused from now on. A floor at first or beyond stays where it is.
 func (s *Shared) DropBefore(first uint64) Loss {
 	if first <= s.floor {
 		return Loss{}
@@ -61,8 +61,8 @@ func (s *Shared) DropBefore(first uint64) Loss {
 	return loss
 }
 
-// Reset puts the group at an offset, forward or back: everything that was known is forgotten, all tokens are refused from now on, and attempts
-// begin at 1 again.
+// Reset puts the group at an offset, forward or back: everything that was known is forgotten, all tokens are refused from
+// now on, and attempts begin at 1 again.
 func (s *Shared) Reset(to uint64) {
 	s.clear()
 	s.resetIDs = s.ids
@@ -86,9 +86,10 @@ func (s *Shared) Shrink() {
 
 // Configure changes the configuration. It panics if cfg.Check fails.
 //
-// It counts at once: a hold lasts no longer than the new AckWait from now, records that wait to be delivered again and have been so as
-// often as is allowed now are dead, and one that waits for its time is looked at then. What is in flight may end, also above
-// a MaxInFlight or a MaxWindow that is lower than before, and is looked at when it fails.
+// It counts at once: a hold lasts no longer than the new AckWait from now, records that wait to be delivered again and have
+// been so as often as is allowed now are dead, and one that waits for its time is looked at then. What is in flight may
+// end, also above a MaxInFlight or a MaxWindow that is lower than before, and is looked at when it fails. What is dead
+// already is still to be taken.
 func (s *Shared) Configure(cfg SharedConfig, now int64) {
 	s.cfg = cfg.withDefaults()
 	var held []uint32
@@ -180,9 +181,9 @@ func (s *Shared) Snapshot() Snapshot {
 	return snap
 }
 
-// RestoreShared returns a window that goes on where a snapshot was taken. Nothing is held or waits any more: what is not settled is
-// available at once, or dead if its last delivery may not be repeated. Tokens from before are refused. It panics if cfg.Check
-// fails, or if the records of the snapshot are not those from its floor on in order.
+// RestoreShared returns a window that goes on where a snapshot was taken. Nothing is held or waits any more: what is not
+// settled is available at once, or dead if its last delivery may not be repeated. Tokens from before are refused. It panics
+// if cfg.Check fails, or if the records of the snapshot are not those from its floor on in order.
 func RestoreShared(cfg SharedConfig, snap Snapshot, now int64) *Shared {
 	s := NewShared(cfg, snap.Floor)
 	s.ids, s.resetIDs = snap.IDs, snap.IDs

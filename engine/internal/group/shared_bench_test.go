@@ -9,7 +9,8 @@ import (
 	"github.com/leatlog/leat/engine/internal/group"
 )
 
-// BenchmarkShared measures one record from its acquisition to its end, with so many in flight, acknowledged in another order.
+// BenchmarkShared measures one record from its acquisition to its end, with so many in flight, acknowledged in another
+// order.
 func BenchmarkShared(b *testing.B) {
 	run := func(b *testing.B, inFlight int, fails bool) {
 		b.ReportAllocs()
@@ -43,6 +44,14 @@ func BenchmarkShared(b *testing.B) {
 	for _, inFlight := range []int{16, 1000} {
 		b.Run(fmt.Sprintf("flight=%d/fails=none", inFlight), func(b *testing.B) { run(b, inFlight, false) })
 		b.Run(fmt.Sprintf("flight=%d/fails=16th", inFlight), func(b *testing.B) { run(b, inFlight, true) })
+	}
+}
+
+// BenchmarkShared_New shows what an idle partition of a group costs.
+func BenchmarkShared_New(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		group.NewShared(group.SharedConfig{}, 0)
 	}
 }
 

@@ -32,16 +32,16 @@ type SharedConfig struct {
 	// DefaultAckWait.
 	AckWait []time.Duration
 
-	// Backoff is how long after its first, second, ... failure a record is delivered again; the last repeats. Of a record that was
-	// held for too long the time that it was held at the end counts, so that one whose AckWait is longer than its Backoff
+	// Backoff is how long after its first, second, ... failure a record is delivered again; the last repeats. Of a record that
+	// was held for too long the time that it was held at the end counts, so that one whose AckWait is longer than its Backoff
 	// comes back at once. Empty means at once.
 	Backoff []time.Duration
 
 	// MaxDeliveries is how often a record is delivered, if it always fails. 0 means without end.
 	MaxDeliveries int
 
-	// DeadLetter keeps records that have failed MaxDeliveries times until Buried says that they are safe somewhere else. Without it they
-	// are given up.
+	// DeadLetter keeps records that have failed MaxDeliveries times until Buried says that they are safe somewhere else.
+	// Without it they are given up.
 	DeadLetter bool
 
 	// DeadLetterRejected does the same for records that a member has rejected.

@@ -36,7 +36,8 @@ type Dead struct {
 	Cause   Death
 }
 
-// TakeDead returns the next record to be buried, or false if there is none now. What comes of it has to be told to Buried or Unburied.
+// TakeDead returns the next record to be buried, or false if there is none now. What comes of it has to be told to Buried
+// or Unburied.
 func (s *Shared) TakeDead() (Dead, bool) {
 	if s.dead.n == 0 {
 		return Dead{}, false
@@ -61,14 +62,14 @@ func (s *Shared) Buried(t Token) error {
 	return nil
 }
 
-// Unburied says that a dead record could not be published. It is to be taken again after the delay, in nanoseconds.
-func (s *Shared) Unburied(t Token, delay int64, now int64) error {
+// Unburied says that a dead record could not be published. It is to be taken again after the delay.
+func (s *Shared) Unburied(t Token, delay time.Duration, now int64) error {
 	x, err := s.findTaken(t)
 	if err != nil {
 		return err
 	}
 	low := uint32(t.Offset)
-	if due := afterNs(now, delay); due > now {
+	if due := after(now, delay); due > now {
 		s.wait(low, x, stateUnburied, due)
 	} else {
 		x.state = stateDead
@@ -115,8 +116,8 @@ type Expired struct {
 	Fate    Fate
 }
 
-// Tick ends the holds whose deadline has passed and makes available what has waited long enough. It appends the former to dst, for those who
-// want to tell the members.
+// Tick ends the holds whose deadline has passed and makes available what has waited long enough. It appends the former to
+// dst, for those who want to tell the members.
 func (s *Shared) Tick(now int64, dst []Expired) []Expired {
 	for l := s.firstHeld(); l != nil && s.at(l.head).due <= now; l = s.firstHeld() {
 		low := l.head
@@ -141,8 +142,8 @@ func (s *Shared) Tick(now int64, dst []Expired) []Expired {
 	return dst
 }
 
-// hold puts a held record behind those with the same wait that have the same deadline or an earlier one. Unless the clock goes
-// back or the configuration changes that is the end of the list.
+// hold puts a held record behind those with the same wait that have the same deadline or an earlier one. Unless the clock
+// goes back or the configuration changes that is the end of the list.
 func (s *Shared) hold(low uint32, x *slot, now int64) {
 	step := step(len(s.cfg.AckWait), int(x.attempt))
 	x.step = uint8(step)
@@ -290,6 +291,3 @@ func (s *Shared) unlink(l *list, low uint32) {
 	}
 	l.n--
 }
-
-// afterNs is after for a number of nanoseconds.
-func afterNs(now, delay int64) int64 { return after(now, time.Duration(delay)) }

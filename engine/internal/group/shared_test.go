@@ -65,7 +65,8 @@ func TestShared_OneRecordToOneMember(t *testing.T) {
 	assert.Equal(t, uint64(11), s.Floor())
 }
 
-// TestShared_RacesSettleOnce: of ack, nack, reject, return, time-out and release the first one wins, and the others are refused.
+// TestShared_RacesSettleOnce: of ack, nack, reject, return, time-out and release the first one wins, and the others are
+// refused.
 func TestShared_RacesSettleOnce(t *testing.T) {
 	calls := map[string]func(s *group.Shared, x group.Token) error{
 		"ack":    func(s *group.Shared, x group.Token) error { return s.Ack(alice, x) },
@@ -100,7 +101,8 @@ func TestShared_RacesSettleOnce(t *testing.T) {
 	}
 }
 
-// TestBUG005_SharedFloorIsThePrefix: all but one record are acknowledged; whoever takes over gets that one, and no other again.
+// TestBUG005_SharedFloorIsThePrefix: all but one record are acknowledged; whoever takes over gets that one, and no other
+// again.
 func TestBUG005_SharedFloorIsThePrefix(t *testing.T) {
 	s := group.NewShared(group.SharedConfig{}, 0)
 	var third group.Token
@@ -144,8 +146,8 @@ func TestBUG008_ResetDuringDelivery(t *testing.T) {
 	}
 }
 
-// TestBUG023_EachRecordHasItsOwnTimes: three records that nobody acknowledges, with a list of waits. Each comes back by the wait
-// of its own attempt after its own delivery, and nobody has to look when nothing is due.
+// TestBUG023_EachRecordHasItsOwnTimes: three records that nobody acknowledges, with a list of waits. Each comes back by the
+// wait of its own attempt after its own delivery, and nobody has to look when nothing is due.
 func TestBUG023_EachRecordHasItsOwnTimes(t *testing.T) {
 	waits := []time.Duration{time.Second, 5 * time.Second, 20 * time.Second}
 	s := group.NewShared(group.SharedConfig{AckWait: waits, Backoff: waits, MaxDeliveries: 5}, 0)
@@ -201,8 +203,8 @@ func TestShared_BackoffAfterATimeOut(t *testing.T) {
 	assert.Equal(t, 3, acquire(t, s, alice, 1, 13*second).Attempt)
 }
 
-// TestBUG028_RecordAtItsLimitLeaves: record 5 always fails. In the end nothing is pending, and the floor is at the end; with a
-// dead-letter topic only once the record is in it.
+// TestBUG028_RecordAtItsLimitLeaves: record 5 always fails. In the end nothing is pending, and the floor is at the end;
+// with a dead-letter topic only once the record is in it.
 func TestBUG028_RecordAtItsLimitLeaves(t *testing.T) {
 	records := uint64(rounds(100_000))
 	for _, letters := range []bool{false, true} {
@@ -215,7 +217,7 @@ func TestBUG028_RecordAtItsLimitLeaves(t *testing.T) {
 				assert.Equal(t, group.DeathFailed, dead.Cause)
 				if refusals < 2 { // the dead-letter topic is full
 					refusals++
-					require.NoError(t, s.Unburied(dead.Token, second, 0))
+					require.NoError(t, s.Unburied(dead.Token, time.Second, 0))
 					continue
 				}
 				require.NoError(t, s.Buried(dead.Token))
@@ -328,7 +330,8 @@ func TestBUG029_InFlightStaysWithinItsBounds(t *testing.T) {
 	}
 }
 
-// TestBUG037_ABadRecordDoesNotStopTheOthers: record 0 always fails and comes back at once; a hundred good ones are behind it.
+// TestBUG037_ABadRecordDoesNotStopTheOthers: record 0 always fails and comes back at once; a hundred good ones are behind
+// it.
 func TestBUG037_ABadRecordDoesNotStopTheOthers(t *testing.T) {
 	s := group.NewShared(group.SharedConfig{MaxInFlight: 1}, 0)
 	good := 0
@@ -445,7 +448,7 @@ func TestBUG058_RetentionTakesPendingRecords(t *testing.T) {
 		ds = append(ds, acquire(t, s, alice, 6, 0))
 	}
 	require.NoError(t, s.Ack(alice, ds[0].Token))
-	_, err := s.NackAfter(alice, ds[1].Token, second, 0)
+	_, err := s.NackAfter(alice, ds[1].Token, time.Second, 0)
 	require.NoError(t, err)
 	_, err = s.NackAfter(alice, ds[2].Token, 0, 0)
 	require.NoError(t, err)
@@ -455,7 +458,7 @@ func TestBUG058_RetentionTakesPendingRecords(t *testing.T) {
 	}
 	burying, _ := s.TakeDead()
 	failed, _ := s.TakeDead()
-	require.NoError(t, s.Unburied(failed.Token, second, 0))
+	require.NoError(t, s.Unburied(failed.Token, time.Second, 0))
 	assert.Equal(t, group.Loss{From: 1, To: 100, Records: 99}, s.DropBefore(100))
 	assert.Equal(t, group.TokenLost, fault(t, s.Buried(burying.Token)))
 	assert.Equal(t, uint64(99), s.Counts().Lost)
@@ -467,8 +470,8 @@ func TestBUG058_RetentionTakesPendingRecords(t *testing.T) {
 	assert.Equal(t, uint64(100), acquire(t, s, alice, 101, 0).Token.Offset)
 }
 
-// TestBUG059_AttemptsCountUp: with several limits, with a limit that is lowered, and with a restore in between; and the timer
-// alone is enough to reach the end.
+// TestBUG059_AttemptsCountUp: with several limits, with a limit that is lowered, and with a restore in between; and the
+// timer alone is enough to reach the end.
 func TestBUG059_AttemptsCountUp(t *testing.T) {
 	for _, limit := range []int{1, 2, 3} {
 		s := group.NewShared(group.SharedConfig{MaxDeliveries: limit, AckWait: []time.Duration{time.Second}}, 0)
@@ -497,7 +500,7 @@ func TestBUG059_AttemptsCountUp(t *testing.T) {
 		s.Release(alice, 0)
 	}
 	a, b, c := acquire(t, s, alice, 3, 0), acquire(t, s, alice, 3, 0), acquire(t, s, alice, 3, 0)
-	_, err := s.NackAfter(alice, b.Token, 5*second, 0)
+	_, err := s.NackAfter(alice, b.Token, 5*time.Second, 0)
 	require.NoError(t, err)
 	_, err = s.NackAfter(alice, c.Token, 0, 0)
 	require.NoError(t, err)
@@ -675,8 +678,8 @@ func TestShared_Strings(t *testing.T) {
 	assert.Equal(t, "TokenFault(77)", group.TokenFault(77).String())
 }
 
-// TestShared_SteadyStateAllocatesNothing: deliveries, acknowledgements in another order, extensions, failures with a backoff, and
-// time-outs.
+// TestShared_SteadyStateAllocatesNothing: deliveries, acknowledgements in another order, extensions, failures with a
+// backoff, and time-outs.
 func TestShared_SteadyStateAllocatesNothing(t *testing.T) {
 	s := group.NewShared(group.SharedConfig{AckWait: []time.Duration{10, 30}, Backoff: []time.Duration{5, 50}}, 0)
 	var now int64

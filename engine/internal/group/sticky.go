@@ -6,12 +6,12 @@ import "slices"
 //
 // # Proof
 //
-// Even. Members are nodes, and there is an edge from A to B if A has a partition of a topic that B wants. A path from A to a
-// member with two partitions less or fewer is a way to even out: one partition moves along each edge, A has one less, the
-// last one has one more, and those between keep their number. It ends, because each path lowers the sum of the squares of the
-// loads. If no path is left the loads are the evenest that there are (that a worse assignment has such a path is the
-// theorem on semi-matchings of Harvey, Ladner, Lovasz and Tamir). If all want the same topics, all edges are there, so none is
-// left only when no two differ by two.
+// Even. Members are nodes, and there is an edge from A to B if A has a partition of a topic that B wants. A path from A to
+// a member with two partitions less or fewer is a way to even out: one partition moves along each edge, A has one less, the
+// last one has one more, and those between keep their number. It ends, because each path lowers the sum of the squares of
+// the loads. If no path is left the loads are the evenest that there are (that a worse assignment has such a path is the
+// theorem on semi-matchings of Harvey, Ladner, Lovasz and Tamir). If all want the same topics, all edges are there, so none
+// is left only when no two differ by two.
 //
 // Sticky. Where all want the same topics each path is one edge long, from a member with the most to one with the fewest, and
 // it is taken only if they differ by two. Let each be due q or q+1. The highest load never rises and the lowest never falls,

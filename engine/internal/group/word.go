@@ -2,19 +2,20 @@ package group
 
 import "fmt"
 
-// Word is the state of one partition's ownership: its generation, whether it is owned, and whether it is being revoked. It fits an
-// atomic, so that the owner can look without a lock whether it still is one. The coordinator alone decides what the word is; the
-// generation is different in each interval of ownership and between them, so it also says who the owner is.
+// Word is the state of one partition's ownership: its generation, whether it is owned, and whether it is being revoked. It
+// fits an atomic, so that the owner can look without a lock whether it still is one. The coordinator alone decides what the
+// word is; the generation is different in each interval of ownership and between them, so it also says who the owner is.
 //
 // # What the engine has to do with it
 //
-// Before each delivery the owner's lane looks whether the word is exactly the one of its generation, neither revoked nor fenced, in the way
-// of the proof of delivery.Lane: it says that it is about to deliver, looks, and then delivers; who has changed the word waits
-// until the lane is no longer about to. So nothing is delivered by an owner after its fence has returned.
+// Before each delivery the owner's lane looks whether the word is exactly the one of its generation, neither revoked nor
+// fenced, in the way of the proof of delivery.Lane: it says that it is about to deliver, looks, and then delivers; who has
+// changed the word waits until the lane is no longer about to. So nothing is delivered by an owner after its fence has
+// returned.
 //
-// A look before a commit is not enough: the fence may come between the two. So each ownership has its own committed position, moved by
-// CAS, with a bit that the fence sets. Whoever hands the partition on sets the bit first and takes over the position that is final
-// then; a commit either came before, or fails.
+// A look before a commit is not enough: the fence may come between the two. So each ownership has its own committed
+// position, moved by CAS, with a bit that the fence sets. Whoever hands the partition on sets the bit first and takes over
+// the position that is final then; a commit either came before, or fails.
 type Word uint64
 
 const (

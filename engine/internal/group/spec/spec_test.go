@@ -85,8 +85,8 @@ func TestGroup_SpinConverges(t *testing.T) {
 	t.Logf("%d states", states)
 }
 
-// TestGroup_SpinFindsFaults plants each fault, of which none may go unnoticed. Two events are needed for that: with one, fault 7
-// is not found.
+// TestGroup_SpinFindsFaults plants each fault, of which none may go unnoticed. Two events are needed for that: with one,
+// fault 7 is not found.
 func TestGroup_SpinFindsFaults(t *testing.T) {
 	model, err := os.ReadFile("group.pml")
 	require.NoError(t, err)

@@ -277,9 +277,17 @@ func inside(t *testing.T, f func(e *engine.Engine, topic *engine.Topic, s *engin
 			return nil
 		}, pub},
 		{"logger", func(hit func(), c *engine.Config, _ *engine.TopicConfig, _ *engine.SubscribeConfig) engine.Handler {
-			c.Logger = slog.New(logFunc(func(r slog.Record) { hit() }))
+			c.Logger = slog.New(logFunc(func(slog.Record) { hit() }))
 			return handle(func(*engine.Message) error { panic("no") })
 		}, pub},
+		{"logger of CreateTopic", func(hit func(), c *engine.Config, _ *engine.TopicConfig, _ *engine.SubscribeConfig) engine.Handler {
+			c.Logger = slog.New(logFunc(func(slog.Record) { hit() }))
+			return nil
+		}, func(_ *engine.Topic, s *engine.Subscription) { _, _ = topicEngine(s).CreateTopic("more", engine.TopicConfig{}) }},
+		{"logger of DeleteTopic", func(hit func(), c *engine.Config, _ *engine.TopicConfig, _ *engine.SubscribeConfig) engine.Handler {
+			c.Logger = slog.New(logFunc(func(slog.Record) { hit() }))
+			return nil
+		}, func(topic *engine.Topic, s *engine.Subscription) { _ = topicEngine(s).DeleteTopic(topic.Name()) }},
 	} {
 		t.Run(place.name, func(t *testing.T) {
 			var (
@@ -449,13 +457,23 @@ func TestSubscriptionEnded_IsToldOnce(t *testing.T) {
 		closed := subscribe(t, a, ignore, engine.SubscribeConfig{ID: "closed"})
 		own(closed.Close)
 		own(closed.Close)
+		lane := subscribe(t, b, ignore, engine.SubscribeConfig{ID: "lane", Gap: engine.FailOnGap})
+		assert.NoError(t, lane.Pause())
+		publish(t, b, 1, 10)
+		assert.NoError(t, part(t, b, 1).TruncateBefore(background, 5))
+		assert.NoError(t, lane.Resume())
+		<-lane.Done()
 		subscribe(t, c, ignore, engine.SubscribeConfig{ID: "deleted"})
 		own(func() { assert.NoError(t, e.DeleteTopic("c")) })
 		for i := range 5 {
 			subscribe(t, b, ignore, engine.SubscribeConfig{ID: fmt.Sprint(i)})
 		}
 		own(func() { assert.NoError(t, e.Close()) })
-		want := map[string]int{"a/closed: " + engine.ErrSubscriptionClosed.Error(): 1, "c/deleted: " + engine.ErrTopicDeleted.Error(): 1}
+		want := map[string]int{
+			"a/closed: " + engine.ErrSubscriptionClosed.Error(): 1,
+			"b/lane: " + lane.Err().Error():                     1,
+			"c/deleted: " + engine.ErrTopicDeleted.Error():      1,
+		}
 		for i := range 5 {
 			want[fmt.Sprintf("b/%d: %s", i, engine.ErrClosed)] = 1
 		}

@@ -685,7 +685,7 @@ func TestSubscription_MaxConcurrency(t *testing.T) {
 			caughtUp(other)
 			assert.Equal(t, 16, got.len())
 		}
-		assert.Equal(t, try.want, e.Stats().Running)
+		await(func() bool { return e.Stats().Running == try.want })
 		assert.Empty(t, b.in)
 		b.release()
 		caughtUp(s)
@@ -713,7 +713,7 @@ func TestSEED15_BlockedHandlers(t *testing.T) {
 
 	subscribe(t, topic, stuck2, engine.SubscribeConfig{ID: "stuck-too", Start: engine.Earliest()})
 	<-stuck2.in
-	assert.Equal(t, 2, e.Stats().Running)
+	await(func() bool { return e.Stats().Running == 2 })
 	var names []string
 	for _, s := range e.Stats().Topics[0].Subscriptions {
 		for _, l := range s.Lanes {

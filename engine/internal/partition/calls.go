@@ -3,6 +3,7 @@ package partition
 import (
 	"context"
 	"runtime/debug"
+	"slices"
 
 	"github.com/leatlog/leat/engine/internal/dispatch"
 	"github.com/leatlog/leat/internal/atomicx"
@@ -24,7 +25,7 @@ import (
 // The end. After the partition's end nobody queues a callback: that takes the role. If a run is due or in progress by then,
 // the one that finds the queue empty sets over, under the same hold of mu, and stops the task; if none is, all have run, and
 // end does so itself. Whoever comes to flush later finds over and has nothing to wait for. If the workers go first, the
-// task's Done ends the wait.
+// task's Done ends the wait, and what is left in the queue says whether a callback has been cut off.
 type calls struct {
 	p    *Partition
 	task *dispatch.Task
@@ -50,6 +51,7 @@ type call struct {
 	done Done
 	off  int64
 	err  error
+	ran  chan struct{} // of a flush, which has no done: to be closed
 }
 
 // maxPending is how many callbacks may be outstanding.
@@ -106,7 +108,7 @@ func (c *calls) here() bool { return c.task.RunningHere() }
 // add queues a callback that was admitted.
 func (c *calls) add(done Done, off int64, err error) {
 	c.mu.Lock()
-	c.queue = append(c.queue, call{done, off, err})
+	c.queue = append(c.queue, call{done: done, off: off, err: err})
 	c.due = true
 	c.mu.Unlock()
 	c.task.Wake()
@@ -121,7 +123,7 @@ func (c *calls) flush(ctx context.Context) error {
 		return nil
 	}
 	c.pending.Add(1)
-	c.queue = append(c.queue, call{done: func(Published, error) { close(ran) }})
+	c.queue = append(c.queue, call{ran: ran})
 	c.due = true
 	c.mu.Unlock()
 	c.task.Wake()
@@ -129,15 +131,21 @@ func (c *calls) flush(ctx context.Context) error {
 	case <-ran:
 		return nil
 	case <-c.task.Done(): // no callback runs any more
-		select {
-		case <-ran:
-			return nil
-		default:
+		if c.cutShort() {
 			return c.p.refusal()
 		}
+		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// cutShort reports whether the task was stopped before all callbacks had run. It is called after the task's Done.
+func (c *calls) cutShort() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	isCallback := func(do call) bool { return do.done != nil }
+	return slices.ContainsFunc(c.running[c.next:], isCallback) || slices.ContainsFunc(c.queue, isCallback)
 }
 
 // end says that the holder of the role queues no more.
@@ -186,7 +194,11 @@ func (c *calls) call(do call) {
 			c.p.cfg.Panicked(v, debug.Stack())
 		}
 	}()
-	if do.err != nil {
+	switch {
+	case do.ran != nil:
+		close(do.ran)
+		return
+	case do.err != nil:
 		do.done(Published{}, do.err)
 		return
 	}

@@ -395,25 +395,32 @@ func TestPublishAsync_WaitsForCallbacks(t *testing.T) {
 	require.Zero(t, p.Pending())
 }
 
-// When the workers go before the callbacks have run, nobody waits for them.
+// When the workers go nobody waits for callbacks any more. Flush says whether one has been cut off.
 func TestFlush_WithoutWorkers(t *testing.T) {
 	watchdog(t)
-	w := newWorkers(t, 1)
-	p := start(t, setup{workers: w})
-	started, release := make(chan struct{}), make(chan struct{})
-	require.NoError(t, p.PublishAsync(background, value("x"), func(partition.Published, error) { close(started); <-release }))
-	<-started
-	flush := make(chan error)
-	go func() { flush <- p.Flush(background) }()
-	await(func() bool { return p.Pending() > 0 })
-	w.Close()
-	close(release)
-	err := <-flush
-	if err != nil { // else it was called in the run that was in progress
-		require.ErrorIs(t, err, partition.ErrClosed)
+	for _, cut := range []bool{false, true} {
+		w := newWorkers(t, 1)
+		p := start(t, setup{workers: w})
+		started, release := make(chan struct{}), make(chan struct{})
+		require.NoError(t, p.PublishAsync(background, value("x"), func(partition.Published, error) { close(started); <-release }))
+		<-started
+		if cut {
+			require.NoError(t, p.PublishAsync(background, value("x"), func(partition.Published, error) { t.Error("called") }))
+		}
+		flush := make(chan error)
+		go func() { flush <- p.Flush(background) }()
+		await(func() bool { return p.Pending() > 0 })
+		w.Close()
+		close(release)
+		for _, err := range []error{<-flush, p.Flush(background)} {
+			if cut {
+				require.ErrorIs(t, err, partition.ErrClosed)
+			} else {
+				require.NoError(t, err)
+			}
+		}
+		p.FlushCallbacks()
 	}
-	require.ErrorIs(t, p.Flush(background), partition.ErrClosed)
-	p.FlushCallbacks()
 }
 
 // What a partition holds on to ends with it: the pool of workers keeps no task of it.

@@ -12,10 +12,11 @@
  * Options for spin: -DM= members, -DLEN= records, -DEV= events, and -DMUT= plants one of the faults below, each of which
  * must be found. "go test" does all of it (spec_test.go). Keep model and code in step.
  *
- * What is modelled: the state machine under the group's lock (word, plan, members), one lane for each ownership, deadlines that
- * may strike at any moment, members that join, leave and are put out, plans that change in the middle of a move, positions that are set
- * back. A lane loads the word without the lock, so a look and what follows are two steps. What is not: several partitions
- * (they do not know each other), the grace time of static members (a plan like any other), failing handlers.
+ * What is modelled: the state machine under the group's lock (word, plan, members), one lane for each ownership, deadlines
+ * that may strike at any moment, members that join, leave and are put out, plans that change in the middle of a move,
+ * positions that are set back. A lane loads the word without the lock, so a look and what follows are two steps. What is
+ * not: several partitions (they do not know each other), the grace time of static members (a plan like any other), failing
+ * handlers.
  *
  * What must hold:
  *	one owner	no two lanes are in a handler at once, unless the older one's ownership was lost

@@ -88,6 +88,9 @@ func TestGroup_SpinConverges(t *testing.T) {
 // TestGroup_SpinFindsFaults plants each fault, of which none may go unnoticed. Two events are needed for that: with one,
 // fault 7 is not found.
 func TestGroup_SpinFindsFaults(t *testing.T) {
+	if testing.Short() {
+		t.Skip("makes and runs a verifier for each fault")
+	}
 	model, err := os.ReadFile("group.pml")
 	require.NoError(t, err)
 	for n := 1; n <= faults; n++ {

@@ -283,7 +283,9 @@ func inside(t *testing.T, f func(e *engine.Engine, topic *engine.Topic, s *engin
 		{"logger of CreateTopic", func(hit func(), c *engine.Config, _ *engine.TopicConfig, _ *engine.SubscribeConfig) engine.Handler {
 			c.Logger = slog.New(logFunc(func(slog.Record) { hit() }))
 			return nil
-		}, func(_ *engine.Topic, s *engine.Subscription) { _, _ = topicEngine(s).CreateTopic("more", engine.TopicConfig{}) }},
+		}, func(_ *engine.Topic, s *engine.Subscription) {
+			_, _ = topicEngine(s).CreateTopic("more", engine.TopicConfig{})
+		}},
 		{"logger of DeleteTopic", func(hit func(), c *engine.Config, _ *engine.TopicConfig, _ *engine.SubscribeConfig) engine.Handler {
 			c.Logger = slog.New(logFunc(func(slog.Record) { hit() }))
 			return nil

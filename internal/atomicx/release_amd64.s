@@ -19,3 +19,9 @@ again:
 	SUBL	$1, AX
 	JNZ	again
 	RET
+
+// func prefetch(p unsafe.Pointer)
+TEXT ·prefetch(SB), NOSPLIT, $0-8
+	MOVQ	p+0(FP), AX
+	PREFETCHT0	(AX)
+	RET

@@ -23,3 +23,10 @@ func Pause(n uint32) {
 
 //go:noescape
 func pause(n uint32)
+
+// Prefetch tells the processor that the memory at p will be read soon. It reads nothing as far as anybody can tell, so p need
+// not be ordered with whoever writes there.
+func Prefetch(p unsafe.Pointer) { prefetch(p) }
+
+//go:noescape
+func prefetch(p unsafe.Pointer)

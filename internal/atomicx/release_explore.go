@@ -25,3 +25,6 @@ func Pause(n uint32) {
 		x.v.Load()
 	}
 }
+
+// Prefetch does nothing.
+func Prefetch(unsafe.Pointer) {}

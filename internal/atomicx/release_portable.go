@@ -2,6 +2,8 @@
 
 package atomicx
 
+import "unsafe"
+
 // StoreRelease stores v into x: whoever loads v sees everything that the caller wrote before. On this platform, or under
 // the race detector, it is an ordinary atomic store.
 func StoreRelease(x *Uint64, v uint64) { x.Store(v) }
@@ -13,3 +15,7 @@ func Pause(n uint32) {
 		x.Load()
 	}
 }
+
+// Prefetch would tell the processor that the memory at p will be read soon; on this platform, or under the race detector, it
+// does nothing.
+func Prefetch(p unsafe.Pointer) {}

@@ -159,6 +159,7 @@ func TestGate_SelfBlock(t *testing.T) {
 	_, err = p.PublishBatch(inside, []segment.Record{{}, {}})
 	require.ErrorIs(t, err, partition.ErrSelfBlock)
 
+	await(func() bool { return p.Queued() == 0 }) // those who left are dropped
 	results := make(chan error)
 	outside := func() { results <- second(p.Publish(background, value("x"))) }
 	go outside()

@@ -19,9 +19,10 @@ type Config struct {
 	// that does not return keeps its worker. Callbacks of PublishAsync have two goroutines of their own.
 	Workers int
 
-	// MaxMemory bounds the bytes of all logs together, memory kept for reuse included; it is at least 4 KiB, the smallest
-	// segment, and each partition that holds records needs that much. 0 means no bound beyond those of the topics. What happens at the bound is each topic's OnFull. A segment that is dropped while a reader still stands in
-	// it is left to the collector and counts no longer.
+	// MaxMemory bounds the bytes of all segments together, memory kept for reuse included; it is at least 4 KiB, the
+	// smallest segment, and each partition that holds records needs that much. 0 means no bound beyond those of the topics.
+	// What happens at the bound is each topic's OnFull. A segment that is dropped while a reader still stands in it is left
+	// to the collector and counts no longer, and the slots of the hand-over (TopicConfig.HandoverSlots) do not count.
 	MaxMemory int64
 
 	// CloseTimeout is how long Close waits for handlers and callbacks. 0 means 10 s, a negative one for ever.
@@ -67,6 +68,7 @@ const (
 	Reject = partition.Reject
 
 	// DropOldest drops the oldest segment, read or not. Publishers never wait; a reader that lags behind gets a gap notice.
+	// A publish fails with ErrFull only if other topics have used up the engine's MaxMemory.
 	DropOldest = partition.DropOldest
 )
 
@@ -346,7 +348,7 @@ type ReaderConfig struct {
 	// Start is where to begin. The zero value means Latest.
 	Start Start
 
-	// Gating makes publishers wait for this reader under Block.
+	// Gating makes publishers wait for this reader under Block, and fail under Reject.
 	Gating bool
 
 	// MaxLag ends the reader with ErrEvicted when it lags behind by more records than this. 0 means never.
@@ -373,8 +375,8 @@ func (c ReaderConfig) check() error {
 	return nil
 }
 
-// Hooks are functions that are told of what happens. Each may be nil. They are called on the goroutine where it happened and
-// under no lock; they must be quick and may call the engine. A hook that panics is recovered and logged.
+// Hooks are functions that are told of what happens. Each may be nil. They are called under no lock, on the goroutine where it
+// happened (at Close, on one of the engine's); they must be quick and may call the engine. A hook that panics is recovered and logged.
 type Hooks struct {
 	// Gap is told that records were dropped before a subscription got to them.
 	Gap func(topic, subscription string, gap GapError)

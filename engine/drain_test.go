@@ -240,7 +240,10 @@ func TestDrain_StressWithPublishers(t *testing.T) {
 	watchdog(t)
 	for range rounds(100) {
 		e := open(t, engine.Config{Workers: 2})
-		first, second := create(t, e, "first", engine.TopicConfig{}), create(t, e, "second", engine.TopicConfig{})
+		// Drain flushes by name: what the handlers of z publish goes to a topic that it has dealt with before, and in between
+		// it has enough to do.
+		first, second := create(t, e, "z", engine.TopicConfig{}), create(t, e, "a", engine.TopicConfig{})
+		create(t, e, "m", engine.TopicConfig{Partitions: 16})
 		var got atomic.Int64
 		subscribe(t, first, engine.HandlerFunc(func(ctx context.Context, _ *engine.Message) error {
 			return second.PublishAsync(ctx, value("y"), nil)

@@ -425,15 +425,15 @@ func TestPublish_LongestOffsets(t *testing.T) {
 				require.NoError(t, way.publish(background, topic, value("x")))
 				require.NoError(t, topic.Flush(background))
 			}
-			require.EqualValues(t, math.MaxInt64, p.Next())
+			require.EqualValues(t, int64(math.MaxInt64), p.Next())
 			err := way.publish(background, topic, value("x"))
 			require.ErrorIs(t, settled(t, topic, err, engine.ErrExhausted), engine.ErrExhausted)
-			require.EqualValues(t, math.MaxInt64, p.Next())
+			require.EqualValues(t, int64(math.MaxInt64), p.Next())
 			rs := make([]engine.Record, 3)
 			n, err := p.ReadAt(math.MaxInt64-2, rs)
 			require.NoError(t, err)
 			require.Equal(t, 2, n)
-			require.EqualValues(t, math.MaxInt64-1, rs[1].Offset)
+			require.EqualValues(t, int64(math.MaxInt64-1), rs[1].Offset)
 		})
 	}
 }

@@ -13,7 +13,7 @@ import (
 // Every error of a publish is definite, which means that the record will never appear, unless errors.Is(err,
 // ErrIndefinite).
 var (
-	// ErrClosed is returned by every call after Close. It is final.
+	// ErrClosed is returned after Close by every call that publishes, reads, subscribes, creates or looks up. It is final.
 	ErrClosed = partition.ErrClosed
 
 	// ErrDraining is returned by publishes after Drain, but not by those of handlers. It is final.

@@ -99,9 +99,10 @@ func TestBUG043_EndingTwice(t *testing.T) {
 // TestSubscription_CloseTwiceAtOnce: no delivery begins after any of the calls has returned.
 func TestSubscription_CloseTwiceAtOnce(t *testing.T) {
 	watchdog(t)
-	topic := newTopic(t, engine.TopicConfig{Partitions: 4, Retention: engine.Retention{MaxRecords: 1000}})
-	for i := range 4 {
-		publish(t, topic, i, 500)
+	const partitions = 64 // to stop them all takes a while
+	topic := newTopic(t, engine.TopicConfig{Partitions: partitions, Retention: engine.Retention{MaxRecords: 1000}})
+	for i := range partitions {
+		publish(t, topic, i, 50)
 	}
 	for range rounds(500) {
 		var begun atomic.Int64

@@ -148,8 +148,8 @@ func (t *Topic) TryPublish(r Record) error {
 }
 
 // PublishAsync copies r and returns; it waits only for room in the hand-over to the appender, until ctx ends, and does not
-// look at ctx if there is room. If done is not nil it is
-// called with the result, once, on a worker, in offset order for each partition. After an error done is not called.
+// look at ctx if there is room. If done is not nil it is called with the result, once, on a worker, in offset order for each
+// partition. After an error done is not called.
 func (t *Topic) PublishAsync(ctx context.Context, r Record, done func(Published, error)) error {
 	p, err := t.choose(&r)
 	if err != nil {

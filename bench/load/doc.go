@@ -5,7 +5,7 @@
 //
 //   - a [Scenario] says how many producers, partitions, readers and subscribers there are, how large the messages are, how fast
 //     they come and for how long;
-//   - a [Target] is the system under load, behind four short methods; write your own to measure your own queue;
+//   - a [Target] is the system under load, behind a few short methods; write your own to measure your own queue;
 //   - [Run] does it and returns a [Result], which prints itself and turns into JSON.
 //
 // # The paths of a message

@@ -51,7 +51,7 @@ func (q myInstance) Close() error {
 	return nil
 }
 
-// A target of your own is four short methods: see myQueue above. A Go test can run a scenario on it and look at the result.
+// A target of your own is a few short methods: see myQueue above. A Go test can run a scenario on it and look at the result.
 func ExampleRun() {
 	scenario := load.Scenario{
 		Name: "mine", Producers: 2, Partitions: 2, Readers: 1,

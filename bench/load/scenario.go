@@ -52,7 +52,7 @@ type Scenario struct {
 	// Patience is how long to wait without any progress before messages are given up as lost, or a producer as stuck. 0 means
 	// 5 s.
 	Patience time.Duration
-	// NoPlacement leaves out the placement probes before and after the run, which take about 10 ms each.
+	// NoPlacement leaves out the placement probes before and after the run, which take some milliseconds each.
 	NoPlacement bool
 
 	// Live, if not nil, is called once a second with how things stand. It must be quick. It may be called during warm-up.

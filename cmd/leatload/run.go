@@ -94,7 +94,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	}
 	fs.Visit(func(f *flag.Flag) { override(&o.scenario, flags, f.Name) })
 	if err := o.scenario.Validate(); err != nil {
-		return fail("-%w", err)
+		return fail("-%s", strings.TrimPrefix(err.Error(), "load: scenario: "))
 	}
 	return o, nil
 }

@@ -1,13 +1,13 @@
 // Package atomicx is the ground that every lock-free part of Leat stands on: the only home of padding, assembly, spinning
 // and parking.
 //
-// There are five things here:
+// The main things here:
 //
 //   - atomic words ([Uint64], [Uint32], [Pointer]) and their padded forms ([PaddedUint64]);
 //   - [StoreRelease], a store that publishes without the full barrier of an atomic store;
 //   - [Cell] and the notes [Reads] and [Writes], for plain memory that several goroutines touch at different times;
 //   - [Parker] and [Event], which put a goroutine to sleep without losing the wake-up and without polling;
-//   - [Backoff], which says how to wait before that.
+//   - [Backoff] and [Relax], which say how to wait before that; [Clock]; and [Prefetch].
 //
 // # One memory order, and one exception
 //

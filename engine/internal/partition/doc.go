@@ -11,11 +11,12 @@
 //   - nobody, while the ring's idle bit is set: nothing is queued and nothing is being appended;
 //   - a publisher that found the partition idle and took the bit: it appends its own record straight from the caller's
 //     memory, without a hand-over and without waking anybody, serves what came in meanwhile, and sets the bit again;
-//   - the partition's own goroutine, under load: it drains the ring in batches, and it alone waits for room;
+//   - the partition's own goroutine, under load: it drains the ring in batches, and waits for room where publishers would
+//     have to; or a publisher to whom it lends the role while records come in a stream (see lend);
 //   - an Appender, for as long as it is open.
 //
-// The role moves by the ring's idle bit (a CAS, see package ring), by a token to the parked goroutine, or through the
-// Appender's guard word. Each of the three orders the old holder's writes before the new holder's reads, so everything
+// The role moves by the ring's idle bit (a CAS, see package ring), by a token to the parked goroutine, through the word lent,
+// or through the Appender's guard word. Each of the four orders the old holder's writes before the new holder's reads, so everything
 // that only the holder touches is plain memory, and the race detector checks it.
 //
 // # What a publisher's record goes through

@@ -39,7 +39,7 @@ const (
 const (
 	streamAfter = 4   // looks in a row that find something: then records come in a stream
 	streamIdle  = 4   // turns without anything that end it
-	leaveMax    = 4   // looks in a row that leave what they find
+	leaveMax    = 16  // looks in a row that leave what they find
 	lendPauses  = 100 // about 2.5 us on amd64: how long others have before the next look
 )
 

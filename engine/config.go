@@ -39,8 +39,8 @@ type Config struct {
 
 func (c Config) withDefaults() (Config, error) {
 	switch {
-	case c.Workers < 0:
-		return c, configError("Workers is %d", c.Workers)
+	case c.Workers < 0 || c.Workers > maxWorkers:
+		return c, configError("Workers is %d, not 1 to %d", c.Workers, maxWorkers)
 	case c.MaxMemory < 0:
 		return c, configError("MaxMemory is %d", c.MaxMemory)
 	}
@@ -147,6 +147,7 @@ const (
 	defaultSlots       = 512
 	maxRecordBytes     = 1<<30 - 64
 	maxPartitions      = 1 << 16
+	maxWorkers         = 1 << 16
 	maxSlots           = 1 << 20
 	leastMemory        = 4 << 10                 // the smallest segment
 	perRecord          = segment.EntryBytes + 12 // index entry, timestamp, headers' length

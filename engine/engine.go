@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/leatlog/leat/engine/internal/dispatch"
 	"github.com/leatlog/leat/engine/internal/names"
+	"github.com/leatlog/leat/engine/internal/partition"
 	"github.com/leatlog/leat/internal/atomicx"
 	"github.com/leatlog/leat/segment"
 )
@@ -21,8 +23,9 @@ type Engine struct {
 	cfg   Config
 	clock atomicx.Clock
 	pool  *segment.Pool
-	work  *dispatch.Pool  // runs handlers
-	calls *dispatch.Pool  // runs callbacks: a handler may wait for one
+	work  *dispatch.Pool // runs handlers
+	calls *dispatch.Pool // runs callbacks: a handler may wait for one
+	crowd *partition.Crowd
 	ctx   context.Context // ends at Close; the parent of every handler's
 	stop  context.CancelFunc
 
@@ -56,6 +59,7 @@ func Open(c Config) (*Engine, error) {
 		topics:  map[string]*Topic{},
 		deleted: map[*Topic]struct{}{},
 	}
+	e.crowd = partition.NewCrowd(c.Workers)
 	e.work = dispatch.NewPool(c.Workers, e.escaped)
 	e.calls = dispatch.NewPool(callbackWorkers, e.escaped)
 	e.ctx, e.stop = context.WithCancel(context.Background())
@@ -73,7 +77,23 @@ func (e *Engine) escaped(v any, stack []byte) {
 	if err, ok := v.(error); ok && errors.Is(err, dispatch.ErrGoexit) {
 		return // of a handler: its failure, counted and told as such
 	}
-	e.cfg.Logger.Error("leat: panic outside a handler", "panic", v, "stack", string(stack))
+	e.log(slog.LevelError, "leat: panic outside a handler", "panic", v, "stack", string(stack))
+}
+
+// guard calls a hook and survives its panic.
+func (e *Engine) guard(hook func()) {
+	defer func() {
+		if v := recover(); v != nil {
+			e.log(slog.LevelError, "leat: hook panicked", "panic", v)
+		}
+	}()
+	hook()
+}
+
+// log writes a line to the logger, which is code of the user's: under no lock, and surviving its panic.
+func (e *Engine) log(level slog.Level, msg string, args ...any) {
+	defer func() { _ = recover() }()
+	e.cfg.Logger.Log(context.Background(), level, msg, args...)
 }
 
 // onWorker reports whether a handler, callback or hook is calling, so that waiting for such would be waiting for oneself.
@@ -99,7 +119,7 @@ func (e *Engine) CreateTopic(name string, c TopicConfig) (*Topic, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.cfg.Logger.Info("leat: topic created", "topic", name, "id", t.id, "partitions", c.Partitions)
+	e.log(slog.LevelInfo, "leat: topic created", "topic", name, "id", t.id, "partitions", c.Partitions)
 	return t, nil
 }
 
@@ -174,7 +194,7 @@ func (e *Engine) DeleteTopic(name string) error {
 	}
 	subs := t.halt(ErrTopicDeleted)
 	<-t.down
-	e.cfg.Logger.Info("leat: topic deleted", "topic", name, "id", t.id)
+	e.log(slog.LevelInfo, "leat: topic deleted", "topic", name, "id", t.id)
 	for _, s := range subs {
 		s.tell()
 	}

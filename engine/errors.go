@@ -16,7 +16,7 @@ var (
 	// ErrClosed is returned after Close by every call that publishes, reads, subscribes, creates or looks up. It is final.
 	ErrClosed = partition.ErrClosed
 
-	// ErrDraining is returned by publishes after Drain, but not by those of handlers. It is final.
+	// ErrDraining is returned by publishes after Drain, but not by those of handlers and callbacks. It is final.
 	ErrDraining = partition.ErrDraining
 
 	// ErrTopicDeleted is returned by calls on a topic, and on what belongs to it, after DeleteTopic. It is final for that
@@ -42,7 +42,8 @@ var (
 	// ErrPartitioner is returned by a publish whose Partitioner panicked.
 	ErrPartitioner = errors.New("leat: partitioner panicked")
 
-	// ErrTooLarge is returned by a publish whose record or batch could never fit; the error is a *TooLargeError.
+	// ErrTooLarge is returned by a publish whose record or batch could never fit; the error is a *TooLargeError. A batch must
+	// fit MaxBytes and MaxRecords as a whole, and where memory is bounded the largest power of two within MaxMemory.
 	ErrTooLarge = partition.ErrTooLarge
 
 	// ErrFull is returned by a publish that finds the log full under Reject, or memory used up under DropOldest, and by
@@ -53,6 +54,12 @@ var (
 	// return can make, if it was given the handler's context; by Flush from inside a callback; and by Drain from inside a
 	// handler, callback or hook.
 	ErrSelfBlock = partition.ErrSelfBlock
+
+	// ErrWorkersBlocked is returned by a publish from inside a handler, if it was given the handler's context, that would
+	// wait for room while every other worker waits like that as well: nobody would be left to run the handlers that make
+	// room. It helps to try again later, which is what happens if the handler returns it: the record is delivered again, and
+	// that does not count towards MaxDeliveries. A handler of a Dedicated subscription never gets it.
+	ErrWorkersBlocked = partition.ErrWorkersBlocked
 
 	// ErrExclusive is returned by a publish, and by a second Appender, while the partition has an Appender.
 	ErrExclusive = partition.ErrExclusive

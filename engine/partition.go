@@ -138,11 +138,12 @@ func (p *Partition) Appender(ctx context.Context) (*Appender, error) {
 }
 
 // Appender appends records to a partition that it has for itself. It is made for one goroutine; calls from several wait for
-// each other.
+// each other. After its Close its calls fail with ErrClosed.
 type Appender struct{ x *partition.Appender }
 
-// Append copies r and returns the offset that it will have. Readers see it after Flush, or before if 256 records are staged.
-// Under Block it waits for room, until ctx ends; then what was staged before is visible.
+// Append copies r and returns the offset that it will have. Readers see it after Flush, or before if 256 records are staged,
+// and at the latest when the topic ends. Under Block it waits for room, until ctx ends; what was staged before is visible
+// then. ctx is not looked at where there is room.
 func (a *Appender) Append(ctx context.Context, r Record) (Offset, error) { return a.x.Append(ctx, &r) }
 
 // AppendBatch is Append for each of the records in order; it sets Partition and Offset of each. It returns how many it

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 
 	"github.com/leatlog/leat/engine/internal/delivery"
@@ -248,9 +249,7 @@ func (s *Subscription) halt(cause error) (first bool) {
 // tell tells what ended the subscription.
 func (s *Subscription) tell() {
 	e, cause := s.t.e, s.Err()
-	e.guard(func() {
-		e.cfg.Logger.Info("leat: subscription ended", "topic", s.t.name, "subscription", s.id, "cause", cause)
-	})
+	e.log(slog.LevelInfo, "leat: subscription ended", "topic", s.t.name, "subscription", s.id, "cause", cause)
 	if f := e.cfg.Hooks.SubscriptionEnded; f != nil {
 		e.guard(func() { f(s.t.name, s.id, cause) })
 	}
@@ -355,10 +354,8 @@ func (t *Topic) Subscription(id string) (*Subscription, error) {
 
 func (s *Subscription) onGap(partition int, from, to int64) {
 	e, gap := s.t.e, GapError{Partition: partition, From: from, To: to}
-	e.guard(func() {
-		e.cfg.Logger.Warn("leat: records dropped before they were delivered", "topic", s.t.name, "subscription", s.id,
-			"partition", partition, "from", from, "to", to)
-	})
+	e.log(slog.LevelWarn, "leat: records dropped before they were delivered", "topic", s.t.name, "subscription", s.id,
+		"partition", partition, "from", from, "to", to)
 	if s.cfg.OnGap != nil {
 		e.guard(func() { s.cfg.OnGap(gap) })
 	}
@@ -370,10 +367,8 @@ func (s *Subscription) onGap(partition int, from, to int64) {
 func (s *Subscription) onFailure(ctx context.Context, m *Message, err error) {
 	e := s.t.e
 	if p := (*PanicError)(nil); errors.As(err, &p) {
-		e.guard(func() {
-			e.cfg.Logger.Error("leat: handler panicked", "topic", s.t.name, "subscription", s.id, "partition", m.Partition,
-				"offset", m.Offset, "panic", p.Value, "stack", string(p.Stack))
-		})
+		e.log(slog.LevelError, "leat: handler panicked", "topic", s.t.name, "subscription", s.id, "partition", m.Partition,
+			"offset", m.Offset, "panic", p.Value, "stack", string(p.Stack))
 	}
 	if f := e.cfg.Hooks.HandlerFailed; f != nil {
 		e.guard(func() { f(ctx, s.id, m, err) })
@@ -382,10 +377,8 @@ func (s *Subscription) onFailure(ctx context.Context, m *Message, err error) {
 
 func (s *Subscription) onDrop(ctx context.Context, m *Message, err error) {
 	e := s.t.e
-	e.guard(func() {
-		e.cfg.Logger.Error("leat: record given up", "topic", s.t.name, "subscription", s.id, "partition", m.Partition,
-			"offset", m.Offset, "attempts", m.Attempt, "error", err)
-	})
+	e.log(slog.LevelError, "leat: record given up", "topic", s.t.name, "subscription", s.id, "partition", m.Partition,
+		"offset", m.Offset, "attempts", m.Attempt, "error", err)
 	if f := e.cfg.Hooks.Dropped; f != nil {
 		e.guard(func() { f(ctx, s.id, m, err) })
 	}

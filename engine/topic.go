@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 
@@ -65,6 +66,7 @@ func newTopic(e *Engine, name string, c TopicConfig) *Topic {
 			},
 			Clock:    &e.clock,
 			Workers:  e.calls,
+			Crowd:    e.crowd,
 			OnWorker: e.onWorker,
 			Panicked: t.callbackPanicked,
 		})
@@ -281,21 +283,8 @@ func (t *Topic) subscriptions() []*Subscription {
 }
 
 func (t *Topic) callbackPanicked(v any, stack []byte) {
-	t.e.guard(func() {
-		t.e.cfg.Logger.Error("leat: callback of PublishAsync panicked", "topic", t.name, "panic", v, "stack", string(stack))
-	})
+	t.e.log(slog.LevelError, "leat: callback of PublishAsync panicked", "topic", t.name, "panic", v, "stack", string(stack))
 	if f := t.e.cfg.Hooks.CallbackPanicked; f != nil {
 		t.e.guard(func() { f(t.name, v, stack) })
 	}
-}
-
-// guard calls a hook, or the logger, and survives its panic.
-func (e *Engine) guard(hook func()) {
-	defer func() {
-		if v := recover(); v != nil {
-			defer func() { _ = recover() }() // it may be the logger that panics
-			e.cfg.Logger.Error("leat: hook panicked", "panic", v)
-		}
-	}()
-	hook()
 }

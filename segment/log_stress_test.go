@@ -332,6 +332,9 @@ func TestLog_StressSealAgainstPublish(t *testing.T) {
 		require.Equal(t, sealed, l.Seal())
 		won[refused]++
 	}
+	if runtime.GOMAXPROCS(0) == 1 {
+		return // on one processor it may well go the same way each time
+	}
 	require.Len(t, won, 2, "the race went the same way each time: %v", won)
 }
 

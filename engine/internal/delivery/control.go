@@ -89,9 +89,19 @@ func (l *Lane) Position() int64 { return int64(l.pos.Load()) }
 
 // Lag returns how many retained records the lane has not processed.
 func (l *Lane) Lag() int64 {
-	at := l.Position() // first, so that it is not beyond next
-	first, next := l.part.Snapshot()
-	return next - min(max(at, first), next)
+	at, next := l.where()
+	return next - at
+}
+
+// where returns the oldest retained record that is not processed, and the end of the log, as they were at one moment.
+func (l *Lane) where() (at, next int64) {
+	pos := l.Position() // first, so that it is not beyond next
+	for {
+		first, next := l.part.Snapshot()
+		if int64(l.part.Log().First()) == first { // and so it was when next was loaded
+			return min(max(pos, first), next), next
+		}
+	}
 }
 
 // Drained reports whether there is nothing left for the lane to do: it has processed all, or is paused or ended, and is not

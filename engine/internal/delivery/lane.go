@@ -144,7 +144,7 @@ func New(ctx context.Context, cfg *Config, part *partition.Partition, gate *part
 	l.wish.Store(wishHold)
 	l.task = pool.NewTask(l.run, opt)
 	l.rest = atomicx.NewCallWaiter(l.task.Wake)
-	l.ctx = partition.WithOrigin(ctx, gate)
+	l.ctx = partition.WithOrigin(ctx, gate, !opt.Dedicated)
 	l.msg.Topic = cfg.Topic
 	l.seg.Init(part.Log())
 	gate.Evicted = l.evicted

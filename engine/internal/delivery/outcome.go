@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"runtime/debug"
+
+	"github.com/leatlog/leat/engine/internal/partition"
 )
 
 // ErrGoexit is the failure of a handler that ended its goroutine.
@@ -53,13 +55,16 @@ func (l *Lane) failed(err error) {
 	switch {
 	case l.cfg.AtMostOnce:
 		l.ready = 0 // committed before the call, whatever came of it
-	case l.ctx.Err() == nil && l.cfg.MaxDeliveries > 0 && l.attempt >= l.cfg.MaxDeliveries:
+	case l.ctx.Err() == nil && l.cfg.MaxDeliveries > 0 && l.attempt >= l.cfg.MaxDeliveries && !errors.Is(err, partition.ErrWorkersBlocked):
 		dropped = true
 		l.n.dropped += int64(n)
 		l.commit()
 		l.ready = 0
 	default:
-		wait := int64(l.cfg.Backoff[min(l.attempt, len(l.cfg.Backoff))-1])
+		if errors.Is(err, partition.ErrWorkersBlocked) && l.attempt > 0 {
+			l.attempt-- // congestion is no fault of the record, and does not count
+		}
+		wait := int64(l.cfg.Backoff[max(min(l.attempt, len(l.cfg.Backoff))-1, 0)])
 		now := l.cfg.Clock.Now()
 		l.due = now + min(wait, math.MaxInt64-now)
 	}

@@ -64,8 +64,7 @@ func (l *Lane) Stats(now int64) Stats {
 		HandlerTime: time.Duration(l.stats.busy.Load()),
 		Paused:      l.Paused(),
 	}
-	first, next := l.part.Snapshot()
-	at := min(max(s.Position, first), next)
+	at, next := l.where()
 	s.Lag = next - at
 	if t, ok := l.part.Log().TimeOf(uint64(at)); ok && s.Lag > 0 {
 		s.LagTime = time.Duration(max(0, now-t))

@@ -7,16 +7,17 @@ import (
 
 // The errors of a partition, exported to users by package engine, where each says what to do about it.
 var (
-	ErrClosed     = errors.New("leat: closed")
-	ErrDeleted    = errors.New("leat: topic deleted")
-	ErrDraining   = errors.New("leat: draining")
-	ErrFull       = errors.New("leat: full")
-	ErrTooLarge   = errors.New("leat: record too large")
-	ErrExclusive  = errors.New("leat: partition has an exclusive appender")
-	ErrSelfBlock  = errors.New("leat: publish waits for the handler that called it")
-	ErrExhausted  = errors.New("leat: offsets exhausted")
-	ErrEvicted    = errors.New("leat: evicted for its lag")
-	ErrReadClosed = errors.New("leat: reader closed")
+	ErrClosed         = errors.New("leat: closed")
+	ErrDeleted        = errors.New("leat: topic deleted")
+	ErrDraining       = errors.New("leat: draining")
+	ErrFull           = errors.New("leat: full")
+	ErrTooLarge       = errors.New("leat: record too large")
+	ErrExclusive      = errors.New("leat: partition has an exclusive appender")
+	ErrSelfBlock      = errors.New("leat: publish waits for the handler that called it")
+	ErrWorkersBlocked = errors.New("leat: every worker waits inside a publish")
+	ErrExhausted      = errors.New("leat: offsets exhausted")
+	ErrEvicted        = errors.New("leat: evicted for its lag")
+	ErrReadClosed     = errors.New("leat: reader closed")
 )
 
 // errNoMemory ends an attempt of a publish that had room in the log while the engine had no memory; see Partition.wait.

@@ -263,7 +263,7 @@ func (p *Partition) revokedCause() error {
 func (x *Appender) waitForRoom(ctx context.Context, r *segment.Record) error {
 	p := x.p
 	size := stored(r)
-	ctx, leave := p.enterInside(ctx)
+	ctx, leave := p.enterInside(ctx, false)
 	defer leave()
 	p.blocked.Add(1)
 	defer p.blocked.Add(-1)

@@ -318,7 +318,7 @@ func TestAppender_SelfBlock(t *testing.T) {
 	p := start(t, setup{limits: retention.Limits{MaxRecords: 1}})
 	g := gate(t, p)
 	x := appender(t, p)
-	inside := partition.WithOrigin(background, g)
+	inside := partition.WithOrigin(background, g, true)
 	_, err := x.Append(inside, value("0"))
 	require.NoError(t, err)
 	_, err = x.Append(inside, value("1"))

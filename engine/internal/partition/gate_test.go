@@ -152,7 +152,7 @@ func TestGate_SelfBlock(t *testing.T) {
 	watchdog(t)
 	p := start(t, setup{limits: retention.Limits{MaxRecords: 2}, segments: 1, slots: 2})
 	g := gate(t, p)
-	inside := partition.WithOrigin(background, g)
+	inside := partition.WithOrigin(background, g, true)
 	publish(t, p, 2)
 	_, err := p.Publish(inside, value("x"))
 	require.ErrorIs(t, err, partition.ErrSelfBlock)
@@ -167,7 +167,7 @@ func TestGate_SelfBlock(t *testing.T) {
 	await(func() bool { return p.Queued() == 2 && p.Stats().Full })
 	require.ErrorIs(t, p.PublishAsync(inside, value("x"), nil), partition.ErrSelfBlock, "it waits for a slot, the slots for the gate")
 	require.ErrorIs(t, second(p.Publish(inside, value("x"))), partition.ErrSelfBlock)
-	other := partition.WithOrigin(background, &partition.Gate{})
+	other := partition.WithOrigin(background, &partition.Gate{}, true)
 	go func() { results <- p.PublishAsync(other, value("x"), nil) }()
 	await(func() bool { return p.Stats().Blocked == 3 })
 	g.Advance(2)
@@ -184,7 +184,7 @@ func TestGate_StressSelfBlock(t *testing.T) {
 	watchdog(t)
 	p := start(t, setup{limits: retention.Limits{MaxRecords: 2}, segments: 1, slots: 2})
 	g := gate(t, p)
-	inside := partition.WithOrigin(background, g)
+	inside := partition.WithOrigin(background, g, true)
 	var wg sync.WaitGroup
 	n := rounds(2000)
 	for range 2 {

@@ -132,7 +132,7 @@ func TestMemory_SelfBlock(t *testing.T) {
 	p := start(t, setup{memory: 8 << 10, slots: 4})
 	g := gate(t, p)
 	fill(t, p)
-	inside := partition.WithOrigin(background, g)
+	inside := partition.WithOrigin(background, g, true)
 	large := make([]byte, 1000)
 	require.ErrorIs(t, second(p.Publish(inside, &segment.Record{Value: large})), partition.ErrSelfBlock)
 	require.ErrorIs(t, second(p.PublishBatch(inside, make([]segment.Record, 500))), partition.ErrSelfBlock)

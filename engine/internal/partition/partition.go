@@ -32,6 +32,7 @@ type Config struct {
 	Log            segment.Config
 	Clock          *atomicx.Clock
 	Workers        *dispatch.Pool            // runs the callbacks of PublishAsync
+	Crowd          *Crowd                    // the engine's; may be nil
 	OnWorker       func() bool               // whether a handler or callback is calling; slow is fine. Nil: if on Workers
 	Panicked       func(v any, stack []byte) // told of a panic in such a callback; may be nil
 }
@@ -118,6 +119,7 @@ type appender struct {
 	now     int64 // the stamp of the present batch
 	waited  bool  // somebody waits for each entry of the last batch
 	batch   int   // how many records an Appender has staged since it was given the role or last published; see Append
+	crowd   int64 // how many waiting handlers it has counted in Config.Crowd
 	hot     int   // direct appends in a row that came close together
 	results []result
 
@@ -200,7 +202,9 @@ func (p *Partition) serve() (over bool) {
 		n, stuck := p.drain(batchMax)
 		switch {
 		case stuck:
-			if err := p.waitForRoom(nil, p.lookForHead); err != nil {
+			err := p.waitForRoom(nil, p.lookForHead)
+			p.dissolve()
+			if err != nil {
 				p.failAll(err) // closing: nothing waits any more
 			}
 			turn = 0
@@ -314,7 +318,9 @@ func (p *Partition) end(cause error, bit uint32) {
 	p.state.Or(bit)
 	revoked := false
 	if x := p.exclusive.Load(); x != nil {
-		revoked = x.revoke() // then the role is ours to hand on
+		if revoked = x.revoke(); revoked { // then the role is ours to hand on
+			p.exclusive.Store(nil)
+		}
 	}
 	if wasIdle := p.ring.Close(); wasIdle || revoked {
 		p.wake.Unpark()
@@ -350,6 +356,7 @@ func (p *Partition) finalize() {
 func (p *Partition) Free() {
 	for p.log.DropOldest() {
 	}
+	p.note()
 	p.committed.Broadcast()
 }
 

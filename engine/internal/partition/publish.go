@@ -332,7 +332,7 @@ func (p *Partition) wait(ctx context.Context, req *request) (int64, error) {
 		p.free(req)
 		return -1, err
 	}
-	ctx, leave := p.enterInside(ctx)
+	ctx, leave := p.enterInside(ctx, false)
 	defer leave()
 	batch, size, one := req.batch, req.size, req.one[0]
 	inside := len(batch) > 0 && &batch[0] == &req.one[0]
@@ -360,6 +360,8 @@ func (p *Partition) waitOnce(ctx context.Context, req *request) (int64, error) {
 		p.free(req)
 		return -1, p.refusal()
 	}
+	handler := pooled(ctx)
+	req.handler = handler
 	p.fillRequest(pos, 1, req)
 	p.ring.Ready(pos)
 	if o == ring.ClaimedIdle {
@@ -367,7 +369,10 @@ func (p *Partition) waitOnce(ctx context.Context, req *request) (int64, error) {
 	} else {
 		p.lookForAppender()
 	}
-	p.blocked.Add(1)
+	p.blocked.Add(1) // a full barrier
+	if handler {
+		p.crowdIn()
+	}
 	in := req.await(ctx.Done())
 	p.blocked.Add(-1)
 	if !in {
@@ -413,7 +418,7 @@ func (p *Partition) waitForMemory(ctx context.Context, batch []segment.Record, s
 
 // claim waits for n slots of the ring.
 func (p *Partition) claim(ctx context.Context, n int) (uint64, ring.Outcome, error) {
-	ctx, leave := p.enterInside(ctx)
+	ctx, leave := p.enterInside(ctx, true)
 	defer leave()
 	p.blocked.Add(1)
 	defer p.blocked.Add(-1)
@@ -424,10 +429,10 @@ func (p *Partition) claim(ctx context.Context, n int) (uint64, ring.Outcome, err
 	return pos, o, nil
 }
 
-// ended returns why ctx has ended: what its owner knows it by, unless it was ended by enterInside.
+// ended returns why ctx has ended: what its owner knows it by, unless it was ended by the partition.
 func ended(ctx context.Context) error {
-	if context.Cause(ctx) == ErrSelfBlock {
-		return ErrSelfBlock
+	if cause := context.Cause(ctx); cause == ErrSelfBlock || cause == ErrWorkersBlocked {
+		return cause
 	}
 	return ctx.Err()
 }

@@ -43,6 +43,7 @@ type request struct {
 	records int   // len(batch), for the holder before it has taken the batch
 	barrier bool  // carries no record: done as soon as all before it is
 	tight   bool  // memory was short before: have it for the whole batch, or do not begin
+	handler bool  // a handler on a worker of the pool waits for it
 	owned   bool  // nobody waits: batch is a copy of the request's own
 	done    Done  // whom to tell about an owned one, or nil
 
@@ -75,7 +76,8 @@ func (p *Partition) newRequest() *request {
 func (p *Partition) free(r *request) {
 	r.state.Store(waiting)
 	r.one[0] = segment.Record{}
-	r.batch, r.size, r.records, r.barrier, r.tight, r.owned, r.done, r.off, r.err = nil, 0, 0, false, false, false, nil, 0, nil
+	r.batch, r.size, r.records, r.done, r.off, r.err = nil, 0, 0, nil, 0, nil
+	r.barrier, r.tight, r.handler, r.owned = false, false, false, false
 	p.requests.Put(r)
 }
 

@@ -39,13 +39,15 @@ func (p *Partition) lookForHead() (again bool, err error) {
 	}
 	p.runControls()
 	s := p.ring.Slot(p.ring.Head(), 0)
-	if s.kind() == kindInline {
-		return p.roomFor(s.stored(), 1, true), nil
-	}
-	if !s.req.wanted() {
+	switch {
+	case s.kind() == kindInline:
+		again = p.roomFor(s.stored(), 1, true)
+	case !s.req.wanted():
 		return true, nil
+	default:
+		again = p.roomFor(s.req.size, s.req.records, s.req.owned)
 	}
-	return p.roomFor(s.req.size, s.req.records, s.req.owned), nil
+	return again || p.relieve(), nil
 }
 
 // roomFor is one look for room for n records of size bytes together, and for the memory if that is to be waited for as well.

@@ -21,7 +21,7 @@ type Config struct {
 
 	// MaxMemory bounds the bytes of all segments together, memory kept for reuse included; it is at least 4 KiB, the
 	// smallest segment, and each partition that holds records needs that much. 0 means no bound beyond those of the topics.
-	// What happens at the bound is each topic's OnFull. A segment that is dropped while a reader still stands in it is left
+	// What happens at the bound is each topic's OnFull: nothing takes memory from the topics that have it. A segment that is dropped while a reader still stands in it is left
 	// to the collector and counts no longer, and the slots of the hand-over (TopicConfig.HandoverSlots) do not count.
 	MaxMemory int64
 

@@ -89,17 +89,18 @@ func (l *Lane) Position() int64 { return int64(l.pos.Load()) }
 
 // Lag returns how many retained records the lane has not processed.
 func (l *Lane) Lag() int64 {
-	at, next := l.where()
+	_, at, next := l.where()
 	return next - at
 }
 
-// where returns the oldest retained record that is not processed, and the end of the log, as they were at one moment.
-func (l *Lane) where() (at, next int64) {
-	pos := l.Position() // first, so that it is not beyond next
+// where returns the position, the oldest retained record that is not processed, and the end of the log, as they were at one
+// moment.
+func (l *Lane) where() (pos, at, next int64) {
+	pos = l.Position() // before next, so that it is not beyond it
 	for {
 		first, next := l.part.Snapshot()
 		if int64(l.part.Log().First()) == first { // and so it was when next was loaded
-			return min(max(pos, first), next), next
+			return pos, min(max(pos, first), next), next
 		}
 	}
 }

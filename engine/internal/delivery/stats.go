@@ -53,9 +53,11 @@ type Stats struct {
 
 // Stats returns a snapshot; now is the engine's clock.
 func (l *Lane) Stats(now int64) Stats {
+	pos, at, next := l.where()
 	s := Stats{
 		Partition:   l.part.Index(),
-		Position:    l.Position(),
+		Position:    pos,
+		Lag:         next - at,
 		Delivered:   l.stats.delivered.Load(),
 		Failed:      l.stats.failed.Load(),
 		Redelivered: l.stats.redelivered.Load(),
@@ -64,8 +66,6 @@ func (l *Lane) Stats(now int64) Stats {
 		HandlerTime: time.Duration(l.stats.busy.Load()),
 		Paused:      l.Paused(),
 	}
-	at, next := l.where()
-	s.Lag = next - at
 	if t, ok := l.part.Log().TimeOf(uint64(at)); ok && s.Lag > 0 {
 		s.LagTime = time.Duration(max(0, now-t))
 	}

@@ -22,7 +22,8 @@ func over(err error) bool {
 	for _, ok := range []error{
 		engine.ErrClosed, engine.ErrTopicDeleted, engine.ErrUnknownTopic, engine.ErrTopicExists, engine.ErrDraining,
 		engine.ErrSubscriptionClosed, engine.ErrSubscriptionExists, engine.ErrUnknownSubscription, engine.ErrEvicted,
-		engine.ErrReaderClosed, engine.ErrExclusive, engine.ErrFull, engine.ErrSelfBlock, context.Canceled, context.DeadlineExceeded,
+		engine.ErrReaderClosed, engine.ErrExclusive, engine.ErrFull, engine.ErrSelfBlock, engine.ErrWorkersBlocked, context.Canceled,
+		context.DeadlineExceeded,
 	} {
 		if errors.Is(err, ok) {
 			return true

@@ -129,10 +129,20 @@ func override(s *load.Scenario, from load.Scenario, flag string) {
 
 // run makes the run and shows it.
 func (o options) run(ctx context.Context, stdout, stderr io.Writer) int {
-	text := stdout
-	if o.json == "-" {
+	text, out := stdout, io.WriteCloser(nopCloser{stdout})
+	switch o.json {
+	case "":
+	case "-":
 		text = stderr // standard output is the JSON alone
+	default: // opened before the run, not after minutes of it
+		f, err := os.Create(o.json)
+		if err != nil {
+			fmt.Fprintf(stderr, "leatload: -json: %v\n", err)
+			return exitFailed
+		}
+		out = f
 	}
+	defer out.Close() // again, if the run has a result
 	s := o.scenario
 	if !o.quiet {
 		fmt.Fprintf(text, "leatload: %s on %s, %v warm-up and %v measured; Ctrl-C ends it with the result so far\n",
@@ -155,7 +165,7 @@ func (o options) run(ctx context.Context, stdout, stderr io.Writer) int {
 		code = max(code, exitFailed)
 	}
 	if o.json != "" {
-		if err := writeJSON(res, o.json, stdout); err != nil {
+		if err := errors.Join(res.WriteJSON(out), out.Close()); err != nil {
 			fmt.Fprintf(stderr, "leatload: -json: %v\n", err)
 			code = max(code, exitFailed)
 		}
@@ -179,16 +189,10 @@ func exitCode(res load.Result, err error) int {
 	}
 }
 
-func writeJSON(res load.Result, name string, stdout io.Writer) error {
-	if name == "-" {
-		return res.WriteJSON(stdout)
-	}
-	f, err := os.Create(name)
-	if err != nil {
-		return err
-	}
-	return errors.Join(res.WriteJSON(f), f.Close())
-}
+// nopCloser is a writer whose Close does nothing.
+type nopCloser struct{ io.Writer }
+
+func (nopCloser) Close() error { return nil }
 
 func scenarioNames() []string {
 	var names []string

@@ -47,43 +47,45 @@ func (l *Lane) call() (err error) {
 // failed decides what becomes of records whose handler has failed: they are tried again after a while, or given up. It is
 // all decided before anybody is told, since who is told may end the goroutine.
 func (l *Lane) failed(err error) {
-	n := l.ready
+	n, attempt := l.ready, l.attempt
 	l.seg.Back(l.at)
 	l.take(n) // as they were before the handler had them
 	l.n.failed += int64(n)
+	// When all workers wait the record has to wait, too. That is no fault of its own and does not count.
+	crowded := errors.Is(err, partition.ErrWorkersBlocked)
 	dropped := false
 	switch {
 	case l.cfg.AtMostOnce:
 		l.ready = 0 // committed before the call, whatever came of it
-	case l.ctx.Err() == nil && l.cfg.MaxDeliveries > 0 && l.attempt >= l.cfg.MaxDeliveries && !errors.Is(err, partition.ErrWorkersBlocked):
+	case l.ctx.Err() == nil && l.cfg.MaxDeliveries > 0 && attempt >= l.cfg.MaxDeliveries && !crowded:
 		dropped = true
 		l.n.dropped += int64(n)
 		l.commit()
 		l.ready = 0
 	default:
-		if errors.Is(err, partition.ErrWorkersBlocked) && l.attempt > 0 {
-			l.attempt-- // congestion is no fault of the record, and does not count
+		if crowded {
+			l.attempt--
 		}
 		wait := int64(l.cfg.Backoff[max(min(l.attempt, len(l.cfg.Backoff))-1, 0)])
 		now := l.cfg.Clock.Now()
 		l.due = now + min(wait, math.MaxInt64-now)
 	}
 	if l.cfg.OnFailure != nil {
-		l.cfg.OnFailure(l.ctx, l.message(0), err)
+		l.cfg.OnFailure(l.ctx, l.message(0, attempt), err)
 	}
 	if dropped && l.cfg.OnDrop != nil {
 		for i := range n {
-			l.cfg.OnDrop(l.ctx, l.message(i), err)
+			l.cfg.OnDrop(l.ctx, l.message(i, attempt), err)
 		}
 	}
 }
 
 // message returns one of the messages that have just been handled.
-func (l *Lane) message(i int) *Message {
+func (l *Lane) message(i, attempt int) *Message {
 	m := &l.msg
 	if l.cfg.Handler.Batch != nil {
 		m = &l.batch[i]
 	}
-	m.Attempt = l.attempt
+	m.Attempt = attempt
 	return m
 }

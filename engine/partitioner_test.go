@@ -152,3 +152,45 @@ func TestBUG103_SharedByPublishers(t *testing.T) {
 		})
 	}
 }
+
+// Records without a key spread evenly over any number of partitions, whoever publishes them and however they are published;
+// and a partition that is full under Reject refuses its share and no more.
+func TestBUG076_EvenSpread(t *testing.T) {
+	watchdog(t)
+	n := rounds(100_000)
+	for name, partitioner := range map[string]engine.Partitioner{"by key": engine.ByKey(), "round robin": engine.RoundRobin()} {
+		for _, partitions := range []int{1, 2, 7, 64} {
+			topic := newTopic(t, engine.TopicConfig{Partitions: partitions, Partitioner: partitioner})
+			var wg sync.WaitGroup
+			for range 4 {
+				wg.Go(func() {
+					for i := range n / 4 {
+						if i%2 == 0 {
+							_ = topic.PublishAsync(background, engine.Record{Value: []byte("x")}, nil)
+						} else {
+							_ = topic.PublishBatch(background, []engine.Record{{Value: []byte("x")}})
+						}
+					}
+				})
+			}
+			wg.Wait()
+			require.NoError(t, topic.Flush(background))
+			for i := range partitions {
+				mean := float64(n/4*4) / float64(partitions)
+				require.InDelta(t, mean, float64(part(t, topic, i).Next()), 0.05*mean+1, "%s, partition %d of %d", name, i, partitions)
+			}
+		}
+	}
+
+	topic := newTopic(t, engine.TopicConfig{Partitions: 2, Partitioner: engine.RoundRobin(), OnFull: engine.Reject, Retention: engine.Retention{MaxRecords: 4}})
+	newReader(t, part(t, topic, 0), engine.ReaderConfig{Gating: true}) // does not read
+	refused := 0
+	for range 100 {
+		if _, err := topic.Publish(background, engine.Record{}); err != nil {
+			require.ErrorIs(t, err, engine.ErrFull)
+			refused++
+		}
+	}
+	require.Equal(t, 46, refused, "50 went to the partition that is full after 4")
+	require.EqualValues(t, 50, part(t, topic, 1).Next())
+}

@@ -59,12 +59,11 @@ type LaneStats = delivery.Stats
 // Stats returns a snapshot. It is cheap enough to be called every second.
 func (e *Engine) Stats() Stats {
 	s := Stats{
-		MemoryUsed: e.pool.Used(),
-		MemoryKept: e.pool.Kept(),
-		Workers:    e.work.Workers(),
-		Running:    e.work.Running(),
-		Queued:     e.work.Queued(),
+		Workers: e.work.Workers(),
+		Running: e.work.Running(),
+		Queued:  e.work.Queued(),
 	}
+	s.MemoryUsed, s.MemoryKept = e.pool.Held()
 	for _, t := range e.all() {
 		s.Topics = append(s.Topics, t.Stats())
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -268,7 +269,17 @@ func chaos(t *testing.T, seed uint64) {
 			}
 		}
 	}
-	require.NoError(t, e.Drain(soon(t)))
+	{
+		ctx, cancel := context.WithTimeout(background, 5*time.Second)
+		if err := e.Drain(ctx); err != nil {
+			s := e.Stats()
+			fmt.Println(err, s.Running, s.Queued)
+			for _, tp := range s.Topics { fmt.Printf("%s %+v\n", tp.Name, tp.Partitions); for _, sub := range tp.Subscriptions { fmt.Printf("  %+v\n", sub) } }
+			debug.SetTraceback("all")
+			panic("x")
+		}
+		cancel()
+	}
 	for _, topic := range e.Stats().Topics {
 		for _, s := range topic.Subscriptions {
 			for i, l := range s.Lanes {

@@ -81,17 +81,16 @@ func NewPool(maxBytes, keepBytes int64) *Pool {
 }
 
 // Used returns how many bytes of blocks segments have.
-func (p *Pool) Used() int64 {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.used
-}
+func (p *Pool) Used() int64 { used, _ := p.Held(); return used }
 
 // Kept returns how many bytes of blocks wait for reuse.
-func (p *Pool) Kept() int64 {
+func (p *Pool) Kept() int64 { _, kept := p.Held(); return kept }
+
+// Held returns both, as they were at one moment.
+func (p *Pool) Held() (used, kept int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.kept
+	return p.used, p.kept
 }
 
 // Freed returns the event that is broadcast whenever memory comes back: after ErrNoMemory, prepare a waiter on it, try once

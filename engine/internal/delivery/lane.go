@@ -177,7 +177,7 @@ func (l *Lane) run() dispatch.Again {
 	l.turn.begin(began, l.n.handled)
 	l.stats.began.Store(began)
 	again := l.work()
-	if again && l.seg.Window() == 0 {
+	if again && l.ready == 0 && l.seg.Window() == 0 {
 		l.seg.Refill() // to move the pin, as in read; what else it finds read will find, too
 	}
 	l.advance()

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -260,32 +259,27 @@ func chaos(t *testing.T, seed uint64) {
 		})
 	}
 	actors.Wait()
-	for _, name := range e.Topics() { // what is paused or hopeless would keep Drain for its whole time
-		topic, err := e.Topic(name)
-		require.NoError(t, err)
-		for _, s := range topic.Stats().Subscriptions {
-			if s, err := topic.Subscription(s.ID); err == nil {
-				require.NoError(t, s.Resume())
+	// All that live, of all topics.
+	living := func() (subs []*engine.Subscription) {
+		for _, name := range e.Topics() {
+			topic, err := e.Topic(name)
+			require.NoError(t, err)
+			for _, s := range topic.Stats().Subscriptions {
+				if s, err := topic.Subscription(s.ID); err == nil {
+					subs = append(subs, s)
+				}
 			}
 		}
+		return subs
 	}
-	{
-		ctx, cancel := context.WithTimeout(background, 5*time.Second)
-		if err := e.Drain(ctx); err != nil {
-			s := e.Stats()
-			fmt.Println(err, s.Running, s.Queued)
-			for _, tp := range s.Topics { fmt.Printf("%s %+v\n", tp.Name, tp.Partitions); for _, sub := range tp.Subscriptions { fmt.Printf("  %+v\n", sub) } }
-			debug.SetTraceback("all")
-			panic("x")
-		}
-		cancel()
+	for _, s := range living() {
+		require.NoError(t, s.Resume())
 	}
-	for _, topic := range e.Stats().Topics {
-		for _, s := range topic.Subscriptions {
-			for i, l := range s.Lanes {
-				require.Zero(t, l.Lag, "%s/%s/%d", topic.Name, s.ID, i)
-				require.Equal(t, topic.Partitions[i].Next, l.Position)
-			}
+	require.NoError(t, e.Drain(soon(t)))
+	for _, s := range living() {
+		for i, l := range s.Stats().Lanes {
+			require.Zero(t, l.Lag, "%s/%s/%d", s.Topic().Name(), s.ID(), i)
+			require.Equal(t, part(t, s.Topic(), i).Next(), l.Position)
 		}
 	}
 	require.NoError(t, e.Close())

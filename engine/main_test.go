@@ -2,15 +2,13 @@ package engine_test
 
 import (
 	"context"
-	"runtime"
-	"runtime/debug"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"github.com/leatlog/leat/engine"
+	"github.com/leatlog/leat/internal/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -51,32 +49,10 @@ func newPartition(t testing.TB, c engine.TopicConfig) *engine.Partition {
 // value returns a record with that value.
 func value(v string) engine.Record { return engine.Record{Value: []byte(v)} }
 
-// rounds returns n, or a twentieth of it in a short run.
-func rounds(n int) int {
-	if testing.Short() {
-		return max(n/20, 1)
-	}
-	return n
-}
+// What tests of several packages share; functions, not variables, so that a closure passed to one is not allocated.
 
-// watchdog ends the program with the stacks of all goroutines if the test takes much longer than it should: what hangs has
-// failed.
-func watchdog(t testing.TB) {
-	t.Helper()
-	timer := time.AfterFunc(30*time.Second, func() {
-		debug.SetTraceback("all")
-		panic(t.Name() + ": the watchdog barked")
-	})
-	t.Cleanup(func() { timer.Stop() })
-}
+func rounds(n int) int { return testkit.Rounds(n) }
 
-// await lets others run until cond holds. A watchdog ends it if that never comes.
-func await(cond func() bool) {
-	for turn := 0; !cond(); turn++ {
-		if turn < 100 {
-			runtime.Gosched()
-		} else {
-			time.Sleep(50 * time.Microsecond) // to leave the processor to what we wait for; nothing depends on it
-		}
-	}
-}
+func watchdog(t testing.TB) { testkit.Watchdog(t) }
+
+func await(cond func() bool) { testkit.Await(cond) }

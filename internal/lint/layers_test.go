@@ -15,7 +15,7 @@ import (
 // the nearest folder above it. A row may name packages that are not there yet.
 var layers = [][]string{
 	{"internal/atomicx", "segment/frame", "segment/vfs"},
-	{"ring", "cursor", "segment", "internal/explore"},
+	{"ring", "cursor", "segment", "internal/explore", "internal/testkit"},
 	{"segment/disk"},
 	{"engine/internal"}, // parts that know nothing of each other, and ...
 	{"engine/internal/group", "engine/internal/storage"},
@@ -36,13 +36,14 @@ var apart = []string{"ring", "cursor", "segment"}
 var testsOnly = map[string][]string{
 	module + "/internal/explore":  nil,
 	module + "/internal/lint":     nil,
+	module + "/internal/testkit":  nil,
 	module + "/engine/enginetest": nil,
 	"github.com/stretchr/testify": {"engine/enginetest"},
 	"pgregory.net/rapid":          {"engine/enginetest"},
 	"go.uber.org/goleak":          {"engine/enginetest"},
 	"github.com/loov/hrtime":      {"bench", "cmd"}, // it calibrates at import
 	"github.com/HdrHistogram":     {"bench/load", "cmd"},
-	"testing":                     {"engine/enginetest", "internal/explore"},
+	"testing":                     {"engine/enginetest", "internal/explore", "internal/testkit"},
 }
 
 // pkg is what go list says about a package.

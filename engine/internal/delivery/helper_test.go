@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"runtime"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -19,6 +17,7 @@ import (
 	"github.com/leatlog/leat/engine/internal/partition"
 	"github.com/leatlog/leat/engine/internal/retention"
 	"github.com/leatlog/leat/internal/atomicx"
+	"github.com/leatlog/leat/internal/testkit"
 	"github.com/leatlog/leat/segment"
 )
 
@@ -217,36 +216,6 @@ func upTo(from, to int64) (offs []int64) {
 	return offs
 }
 
-// rounds returns n, or a twentieth of it in a short run.
-func rounds(n int) int {
-	if testing.Short() {
-		return max(n/20, 1)
-	}
-	return n
-}
-
-// watchdog ends the program with the stacks of all goroutines if the test takes much longer than it should: what hangs has
-// failed.
-func watchdog(t testing.TB) {
-	t.Helper()
-	timer := time.AfterFunc(60*time.Second, func() {
-		debug.SetTraceback("all")
-		panic(t.Name() + ": the watchdog barked")
-	})
-	t.Cleanup(func() { timer.Stop() })
-}
-
-// await lets others run until cond holds. A watchdog ends it if that never comes.
-func await(cond func() bool) {
-	for turn := 0; !cond(); turn++ {
-		if turn < 100 {
-			runtime.Gosched()
-		} else {
-			time.Sleep(50 * time.Microsecond) // to leave the processor to what we wait for; nothing depends on it
-		}
-	}
-}
-
 // idle reports whether nothing runs on the partition's workers and nothing is queued there.
 func (p *part) idle() bool { return p.workers.Running() == 0 && p.workers.Queued() == 0 }
 
@@ -254,3 +223,11 @@ func (p *part) next() int64 {
 	_, next := p.Snapshot()
 	return next
 }
+
+// What tests of several packages share; functions, not variables, so that a closure passed to one is not allocated.
+
+func rounds(n int) int { return testkit.Rounds(n) }
+
+func watchdog(t testing.TB) { testkit.Watchdog(t) }
+
+func await(cond func() bool) { testkit.Await(cond) }

@@ -311,3 +311,37 @@ func TestLane_SegmentIsFreeAtTheEndOfATurn(t *testing.T) {
 		close(busy)
 	})
 }
+
+// TestLane_RetryKeepsItsMemory fails for the last record of a segment, just when the lane's turn is over: until it is tried
+// again its memory is not used for others, though the segment is dropped meanwhile.
+func TestLane_RetryKeepsItsMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const turn = 1024
+		p := newPart(t, partitionSetup{limits: retention.Limits{MaxRecords: 2 * turn}, segments: turn, workers: 1})
+		p.publish(t, 8*turn) // until its segments have grown to their full size
+		begin := p.next()
+		require.NoError(t, p.TruncateBefore(background, begin)) // the next record begins a segment
+		p.publish(t, turn+1)                                    // and one more the next
+		var got book
+		l := newLaneOpt(t, p, delivery.Config{
+			Backoff: []time.Duration{time.Second},
+			Handler: delivery.Handler{One: func(_ context.Context, m *Message) error {
+				assert.Equal(t, value(m.Offset).Value, m.Value)
+				if m.Offset == begin+turn-1 {
+					got.add(m)
+					if m.Attempt < 3 {
+						return errPoison
+					}
+				}
+				return nil
+			}},
+		}, at(uint64(begin)), dispatch.Options{}, &partition.Gate{})
+		l.Start()
+		synctest.Wait()
+		for range 3 {
+			p.publish(t, 3*turn) // drops the segment, and uses all the memory there is again
+			pass(time.Second)
+		}
+		assert.Equal(t, []entry{{begin + turn - 1, 1}, {begin + turn - 1, 2}, {begin + turn - 1, 3}}, got.entries())
+	})
+}

@@ -6,10 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"runtime"
-	"runtime/debug"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -19,6 +16,7 @@ import (
 	"github.com/leatlog/leat/engine/internal/partition"
 	"github.com/leatlog/leat/engine/internal/retention"
 	"github.com/leatlog/leat/internal/atomicx"
+	"github.com/leatlog/leat/internal/testkit"
 	"github.com/leatlog/leat/segment"
 )
 
@@ -91,36 +89,6 @@ func newWorkers(t testing.TB, n int) *dispatch.Pool {
 	w := dispatch.NewPool(n, nil)
 	t.Cleanup(func() { w.Close(); w.Wait(nil) })
 	return w
-}
-
-// rounds returns n, or a twentieth of it in a short run.
-func rounds(n int) int {
-	if testing.Short() {
-		return max(n/20, 1)
-	}
-	return n
-}
-
-// watchdog ends the program with the stacks of all goroutines if the test takes much longer than it should: what hangs has
-// failed.
-func watchdog(t testing.TB) {
-	t.Helper()
-	timer := time.AfterFunc(30*time.Second, func() {
-		debug.SetTraceback("all")
-		panic(t.Name() + ": the watchdog barked")
-	})
-	t.Cleanup(func() { timer.Stop() })
-}
-
-// await lets others run until cond holds. A watchdog ends it if that never comes.
-func await(cond func() bool) {
-	for turn := 0; !cond(); turn++ {
-		if turn < 100 {
-			runtime.Gosched()
-		} else {
-			time.Sleep(50 * time.Microsecond) // to leave the processor to what we wait for; nothing depends on it
-		}
-	}
 }
 
 // value returns a record with that value.
@@ -207,3 +175,11 @@ func reader(t testing.TB, p part, g *partition.Gate, from func(first, next uint6
 }
 
 func waiter(wake func()) *atomicx.Waiter { return atomicx.NewCallWaiter(wake) }
+
+// What tests of several packages share; functions, not variables, so that a closure passed to one is not allocated.
+
+func rounds(n int) int { return testkit.Rounds(n) }
+
+func watchdog(t testing.TB) { testkit.Watchdog(t) }
+
+func await(cond func() bool) { testkit.Await(cond) }

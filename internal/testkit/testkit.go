@@ -1,0 +1,42 @@
+// Package testkit holds what the tests of several packages need. Only tests import it.
+package testkit
+
+import (
+	"runtime"
+	"runtime/debug"
+	"testing"
+	"time"
+)
+
+// patience is how long a test may take before what it waits for counts as hanging, also on a machine that is busy.
+const patience = 60 * time.Second
+
+// Rounds returns n, or a twentieth of it in a short run.
+func Rounds(n int) int {
+	if testing.Short() {
+		return max(n/20, 1)
+	}
+	return n
+}
+
+// Watchdog ends the program with the stacks of all goroutines if the test takes much longer than it should: what hangs has
+// failed.
+func Watchdog(t testing.TB) {
+	t.Helper()
+	timer := time.AfterFunc(patience, func() {
+		debug.SetTraceback("all")
+		panic(t.Name() + ": the watchdog barked")
+	})
+	t.Cleanup(func() { timer.Stop() })
+}
+
+// Await lets others run until cond holds. A watchdog ends it if that never comes.
+func Await(cond func() bool) {
+	for turn := 0; !cond(); turn++ {
+		if turn < 100 {
+			runtime.Gosched()
+		} else {
+			time.Sleep(50 * time.Microsecond) // to leave the processor to what we wait for; nothing depends on it
+		}
+	}
+}

@@ -144,7 +144,7 @@ func TestSubscriptions_Goroutines(t *testing.T) {
 	caughtUp(subs...)
 	await(func() bool { return runtime.NumGoroutine() <= before })
 	d := subscribe(t, topic, ignore, engine.SubscribeConfig{Dedicated: true})
-	assert.Equal(t, before+4, runtime.NumGoroutine())
+	assert.LessOrEqual(t, runtime.NumGoroutine(), before+4) // less if one of an earlier test has only now ended
 	d.Close()
 	await(func() bool { return runtime.NumGoroutine() <= before })
 }

@@ -241,10 +241,11 @@ func (t *Topic) halt(cause error) []*Subscription {
 	}
 	t.subs = nil
 	t.mu.Unlock()
-	subs = slices.DeleteFunc(subs, func(s *Subscription) bool { return !s.halt(cause) })
+	// The partitions first: the gates of the subscriptions, when they go, must not make room for publishers that are to fail.
 	for _, p := range t.parts {
 		p.p.Close(cause)
 	}
+	subs = slices.DeleteFunc(subs, func(s *Subscription) bool { return !s.halt(cause) })
 	go t.wind()
 	return subs
 }

@@ -30,6 +30,7 @@ func pass(d time.Duration) {
 // TestLane_Backoff checks when each attempt comes, with the last value of the list repeated, that the list starts over for
 // the next record, and that nobody is woken in between.
 func TestLane_Backoff(t *testing.T) {
+	watchdog(t)
 	synctest.Test(t, func(t *testing.T) {
 		p := newPart(t, partitionSetup{workers: 1})
 		start := time.Now()
@@ -59,6 +60,7 @@ func TestLane_Backoff(t *testing.T) {
 
 // TestLane_BackoffOfEachLane: one timer does not serve two.
 func TestLane_BackoffOfEachLane(t *testing.T) {
+	watchdog(t)
 	synctest.Test(t, func(t *testing.T) {
 		p := newPart(t, partitionSetup{workers: 1})
 		start := time.Now()
@@ -90,6 +92,7 @@ func TestLane_BackoffOfEachLane(t *testing.T) {
 
 // TestLane_WhatEndsABackoff: a seek does, a pause does not, and nothing else that wakes the lane does.
 func TestLane_WhatEndsABackoff(t *testing.T) {
+	watchdog(t)
 	synctest.Test(t, func(t *testing.T) {
 		p := newPart(t, partitionSetup{workers: 1})
 		start := time.Now()
@@ -123,6 +126,7 @@ func TestLane_WhatEndsABackoff(t *testing.T) {
 
 // TestBUG091_HugeBackoff is for ever, not at once.
 func TestBUG091_HugeBackoff(t *testing.T) {
+	watchdog(t)
 	synctest.Test(t, func(t *testing.T) {
 		p := newPart(t, partitionSetup{workers: 1})
 		attempts := 0
@@ -142,6 +146,7 @@ func TestBUG091_HugeBackoff(t *testing.T) {
 
 // TestBUG037_FailingIsNoHotLoop: a record that always fails is tried as often as the backoff says, for as long as it takes.
 func TestBUG037_FailingIsNoHotLoop(t *testing.T) {
+	watchdog(t)
 	synctest.Test(t, func(t *testing.T) {
 		p := newPart(t, partitionSetup{})
 		attempts := 0
@@ -164,6 +169,7 @@ func TestBUG037_FailingIsNoHotLoop(t *testing.T) {
 // TestBUG022_RoomComesBackDuringABatch gives a slow handler a full log at once: publishers see room again after a few
 // records, not when it is through.
 func TestBUG022_RoomComesBackDuringABatch(t *testing.T) {
+	watchdog(t)
 	synctest.Test(t, func(t *testing.T) {
 		const full = 1024
 		p := newPart(t, partitionSetup{limits: retention.Limits{MaxRecords: full}, segments: full / 64})
@@ -182,6 +188,7 @@ func TestBUG022_RoomComesBackDuringABatch(t *testing.T) {
 // TestLane_SlowHandlersDoNotStarveOthers runs lanes with a backlog, fast and slow, and one that gets a record now and then, on
 // one worker. The last is never further away than one turn of each of the others.
 func TestLane_SlowHandlersDoNotStarveOthers(t *testing.T) {
+	watchdog(t)
 	synctest.Test(t, func(t *testing.T) {
 		p := newPart(t, partitionSetup{workers: 1})
 		p.publish(t, 5000)
@@ -235,6 +242,7 @@ func TestSEED06_FastHandlersDoNotStarveOthers(t *testing.T) {
 
 // TestLane_TimersEnd: a lane that waits for a retry when it ends leaves no timer behind, which a bubble would notice.
 func TestLane_TimersEnd(t *testing.T) {
+	watchdog(t)
 	synctest.Test(t, func(t *testing.T) {
 		p := newPart(t, partitionSetup{})
 		l := newLane(t, p, delivery.Config{
@@ -254,6 +262,7 @@ func TestLane_TimersEnd(t *testing.T) {
 
 // TestLane_LimiterIsFree while a lane waits for a retry: another takes its place.
 func TestLane_LimiterIsFree(t *testing.T) {
+	watchdog(t)
 	synctest.Test(t, func(t *testing.T) {
 		p := newPart(t, partitionSetup{})
 		opt := dispatch.Options{Limiter: p.workers.NewLimiter(1)}
@@ -277,6 +286,7 @@ func TestLane_LimiterIsFree(t *testing.T) {
 // TestLane_SegmentIsFreeAtTheEndOfATurn ends a turn just at the end of a segment: the publisher that waits for that segment to
 // go uses its memory again, though the lane has no worker to go on with.
 func TestLane_SegmentIsFreeAtTheEndOfATurn(t *testing.T) {
+	watchdog(t)
 	synctest.Test(t, func(t *testing.T) {
 		const turn, size = 1024, 1 << 9
 		p := newPart(t, partitionSetup{limits: retention.Limits{MaxRecords: 2 * turn}, segments: turn, workers: 1})
@@ -315,6 +325,7 @@ func TestLane_SegmentIsFreeAtTheEndOfATurn(t *testing.T) {
 // TestLane_RetryKeepsItsMemory fails for the last record of a segment, just when the lane's turn is over: until it is tried
 // again its memory is not used for others, though the segment is dropped meanwhile.
 func TestLane_RetryKeepsItsMemory(t *testing.T) {
+	watchdog(t)
 	synctest.Test(t, func(t *testing.T) {
 		const turn = 1024
 		p := newPart(t, partitionSetup{limits: retention.Limits{MaxRecords: 2 * turn}, segments: turn, workers: 1})

@@ -279,8 +279,8 @@ func TestBUG008_SeekDuringDelivery(t *testing.T) {
 	}
 }
 
-// TestLane_SeekToTheRecordInTheHandler: it is not processed, whatever the handler returns.
-func TestLane_SeekToTheRecordInTheHandler(t *testing.T) {
+// TestSEED02_SeekToTheRecordInTheHandler: it is not processed, whatever the handler returns.
+func TestSEED02_SeekToTheRecordInTheHandler(t *testing.T) {
 	watchdog(t)
 	p := newPart(t, partitionSetup{})
 	var l *lane

@@ -27,16 +27,18 @@ type Gate struct {
 	Evicted func() // told when that happens, on the holder's goroutine; must be quick
 }
 
-// AddGate registers g at the offset that start chooses between the oldest retained offset and the one past the newest.
+// AddGate registers g at the offset that start chooses between the oldest retained offset and the one past the newest; one
+// below is taken for the oldest, and returned as it is.
 func (p *Partition) AddGate(g *Gate, start func(first, next uint64) (uint64, error)) (uint64, error) {
 	p.gateMu.Lock()
 	defer p.gateMu.Unlock()
-	pos, err := start(p.log.Snapshot())
+	first, next := p.log.Snapshot()
+	pos, err := start(first, next)
 	if err != nil {
 		return 0, err
 	}
 	g.p = p
-	g.Raise(pos)
+	g.Raise(max(pos, first)) // who resumes below has lost that, and does not lag by it
 	p.gateOf[&g.Cursor] = g
 	if g.Gating {
 		p.gates.Add(&g.Cursor)

@@ -18,7 +18,8 @@ import (
 //
 // How it knows. It reads the ends of all logs, finds every lane drained, flushes, finds every lane drained again, and the ends
 // where they were. So no record became visible in between, and no lane had anything to run for after the first look at it.
-// All that handlers published was therefore accepted before the flush, and would have moved an end by now.
+// All that handlers published was therefore accepted before the flush, and would have moved an end by now. Nobody else's
+// publish is accepted after the flush: see tooLate in package partition.
 func (e *Engine) Drain(ctx context.Context) error {
 	if e.onWorker() {
 		return ErrSelfBlock

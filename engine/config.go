@@ -61,7 +61,8 @@ type OnFull = partition.OnFull
 
 const (
 	// Block makes a publish wait until the slowest gating subscription or reader has read on far enough. It loses nothing
-	// of what they have not read; nothing is kept for others. The default.
+	// of what they have not read; nothing is kept for others. Room comes by whole segments, and a subscription says how far
+	// it is after a millisecond or 16 calls of its handler, whichever is longer. The default.
 	Block = partition.Block
 
 	// Reject makes a publish fail with ErrFull where Block would make it wait.

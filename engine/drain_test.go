@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -234,34 +235,53 @@ func TestDrain_EndsWithWhatItWaitsFor(t *testing.T) {
 	}
 }
 
-// TestDrain_StressWithPublishers drains while others publish: what was accepted before Drain was called is delivered; what came
-// later is delivered or was refused; and nothing at all is accepted after it returned.
+// TestDrain_StressWithPublishers drains while others publish in every way: what was accepted before Drain was called is
+// delivered; what came later is delivered or was refused; and nothing at all is accepted after it returned.
 func TestDrain_StressWithPublishers(t *testing.T) {
 	watchdog(t)
-	for range rounds(100) {
+	for i := range rounds(80) {
 		e := open(t, engine.Config{Workers: 2})
 		// Drain flushes by name: what the handlers of z publish goes to a topic that it has dealt with before, and in between
 		// it has enough to do.
-		first, second := create(t, e, "z", engine.TopicConfig{}), create(t, e, "a", engine.TopicConfig{})
+		first := create(t, e, "z", engine.TopicConfig{HandoverSlots: 2 << (i % 4)})
+		second := create(t, e, "a", engine.TopicConfig{})
 		create(t, e, "m", engine.TopicConfig{Partitions: 16})
 		var got atomic.Int64
 		subscribe(t, first, engine.HandlerFunc(func(ctx context.Context, _ *engine.Message) error {
 			return second.PublishAsync(ctx, value("y"), nil)
 		}), engine.SubscribeConfig{})
 		subscribe(t, second, handle(func(*engine.Message) error { got.Add(1); return nil }), engine.SubscribeConfig{})
-		var before, accepted atomic.Int64
+		var before, accepted, failed atomic.Int64
 		var draining atomic.Bool
 		var publishers sync.WaitGroup
-		for range 3 {
+		large := make([]byte, 1000) // it has no room in so small a ring, and is handed over as a copy
+		for _, publish := range []func() error{
+			func() error { _, err := first.Publish(background, value("x")); return err },
+			func() error { return first.TryPublish(value("x")) },
+			func() error { return first.PublishAsync(background, value("x"), nil) },
+			func() error { return first.PublishAsync(background, engine.Record{Value: large}, nil) },
+			func() error {
+				return first.PublishAsync(background, value("x"), func(_ engine.Published, err error) {
+					if err != nil {
+						failed.Add(1)
+					}
+				})
+			},
+			func() error { return first.PublishBatch(background, make([]engine.Record, 1)) },
+		} {
 			publishers.Go(func() {
 				for {
-					if _, err := first.Publish(background, value("x")); err != nil {
+					switch err := publish(); {
+					case err == nil:
+						accepted.Add(1)
+						if !draining.Load() {
+							before.Add(1)
+						}
+					case errors.Is(err, engine.ErrFull):
+						runtime.Gosched()
+					default:
 						assert.ErrorIs(t, err, engine.ErrDraining)
 						return
-					}
-					accepted.Add(1)
-					if !draining.Load() {
-						before.Add(1)
 					}
 				}
 			})
@@ -270,8 +290,43 @@ func TestDrain_StressWithPublishers(t *testing.T) {
 		draining.Store(true)
 		n := before.Load()
 		require.NoError(t, e.Drain(background))
-		require.GreaterOrEqual(t, got.Load(), n)
+		end, all := part(t, first, 0).Next(), got.Load()
+		require.GreaterOrEqual(t, all, n)
 		publishers.Wait()
+		require.Equal(t, accepted.Load(), all, "delivered is what was accepted")
+		require.Equal(t, end, part(t, first, 0).Next(), "accepted after Drain returned")
+		require.Zero(t, failed.Load())
 		require.NoError(t, e.Close())
+	}
+}
+
+// TestDrain_Appender: an open Appender is refused like every other publisher, whatever it is just doing.
+func TestDrain_Appender(t *testing.T) {
+	watchdog(t)
+	for range rounds(100) {
+		e := open(t, engine.Config{})
+		topic := create(t, e, "t", engine.TopicConfig{})
+		p := part(t, topic, 0)
+		x, err := p.Appender(background)
+		require.NoError(t, err)
+		var begun atomic.Int64
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for {
+				if _, err := x.Append(background, value("x")); err != nil {
+					assert.ErrorIs(t, err, engine.ErrDraining)
+					return
+				}
+				assert.NoError(t, x.Flush())
+				begun.Add(1)
+			}
+		}()
+		await(func() bool { return begun.Load() > 10 })
+		require.NoError(t, e.Drain(background))
+		_, err = x.Append(background, value("x"))
+		require.ErrorIs(t, err, engine.ErrDraining)
+		<-done
+		require.NoError(t, x.Close())
 	}
 }

@@ -137,10 +137,8 @@ func create(t testing.TB, e *engine.Engine, name string, c engine.TopicConfig) *
 func caughtUp(subs ...*engine.Subscription) {
 	await(func() bool {
 		for _, s := range subs {
-			for _, l := range s.Stats().Lanes {
-				if l.Lag > 0 || l.Running {
-					return false
-				}
+			if s.Lag() > 0 || !s.Drained() {
+				return false
 			}
 		}
 		return true

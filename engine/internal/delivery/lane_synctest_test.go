@@ -308,9 +308,8 @@ func TestLane_SegmentIsFreeAtTheEndOfATurn(t *testing.T) {
 		go publish()
 		synctest.Wait()
 		busy := make(chan struct{})
-		p.workers.NewTask(func() dispatch.Again { l.Resume(); return false }, dispatch.Options{}).Wake()
 		other := p.workers.NewTask(func() dispatch.Again { <-busy; return false }, dispatch.Options{})
-		p.workers.NewTask(func() dispatch.Again { other.Wake(); return false }, dispatch.Options{}).Wake()
+		p.workers.NewTask(func() dispatch.Again { l.Resume(); other.Wake(); return false }, dispatch.Options{}).Wake()
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		synctest.Wait()

@@ -122,7 +122,7 @@ func (x *Appender) revoke() bool {
 // admit says whether r may be appended.
 func (x *Appender) admit(ctx context.Context, r *segment.Record) error {
 	p := x.p
-	if p.state.Load()&stateDraining != 0 && !p.fromHandler(ctx) {
+	if p.tooLate(ctx) {
 		return ErrDraining
 	}
 	if size := sizeOf(r); size > p.cfg.MaxRecordBytes {
@@ -154,12 +154,13 @@ func (x *Appender) Append(ctx context.Context, r *segment.Record) (int64, error)
 
 // append is Append when the short way is not open.
 func (x *Appender) append(ctx context.Context, r *segment.Record) (int64, error) {
-	if err := x.admit(ctx, r); err != nil {
-		return -1, err
-	}
 	for {
 		if !x.enter() {
 			return -1, x.p.revokedCause()
+		}
+		if err := x.admit(ctx, r); err != nil { // under the guard: see Drain
+			x.leave()
+			return -1, err
 		}
 		off, v, err := x.stage(r)
 		x.leave()

@@ -60,7 +60,9 @@ func (p *Partition) RemoveGate(g *Gate) {
 // removeGate is RemoveGate for a caller that holds gateMu.
 func (p *Partition) removeGate(g *Gate) {
 	delete(p.gateOf, &g.Cursor)
-	if g.Gating {
+	// Once the partition closes its gates stay where they are: those that wait for room are to fail, and must not get it
+	// because the readers that they wait for end as well.
+	if g.Gating && p.state.Load()&stateClosing == 0 {
 		p.gates.Remove(&g.Cursor)
 	}
 	p.setEvictAt()

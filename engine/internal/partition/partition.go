@@ -302,8 +302,15 @@ func (p *Partition) Cause() error {
 	return nil
 }
 
-// Drain lets only handlers publish from now on.
-func (p *Partition) Drain() { p.state.Or(stateDraining) }
+// Drain lets only handlers publish from now on. What others have published is in the log after the next Flush.
+func (p *Partition) Drain() {
+	p.state.Or(stateDraining) // pairs with tooLate
+	// An Append that has not seen the bit is over once the guard has been ours, and what was appended is then visible.
+	if x := p.exclusive.Load(); x != nil && x.enter() {
+		p.publish()
+		x.leave()
+	}
+}
 
 // Finish ends the partition after everything that was accepted is in the log: no publish is accepted any more; readers
 // read to the end and get cause.

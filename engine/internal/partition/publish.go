@@ -19,6 +19,10 @@ func (p *Partition) Publish(ctx context.Context, r *segment.Record) (int64, erro
 		return -1, err // also if it would not have to wait, so that the answer does not depend on what others do
 	}
 	if p.ring.TakeIdle() {
+		if p.tooLate(ctx) {
+			p.hold()
+			return -1, ErrDraining
+		}
 		off, err, ok := p.appendHeld(r)
 		if ok {
 			p.hold()
@@ -96,6 +100,10 @@ func (p *Partition) TryPublish(r *segment.Record) error {
 		return ErrFull
 	}
 	if p.ring.TakeIdle() {
+		if p.tooLate(nil) {
+			p.hold()
+			return ErrDraining
+		}
 		_, err, ok := p.appendHeld(r)
 		if !ok {
 			err = ErrFull
@@ -118,6 +126,10 @@ func (p *Partition) TryPublish(r *segment.Record) error {
 	case ring.Closed:
 		return p.refusal()
 	}
+	if p.tooLate(nil) {
+		p.void(pos, n, o)
+		return ErrDraining
+	}
 	p.handOver(pos, n, r, req, nil, o)
 	return nil
 }
@@ -129,6 +141,10 @@ func (p *Partition) PublishAsync(ctx context.Context, r *segment.Record, done Do
 	size := sizeOf(r)
 	if done == nil && size <= p.inlineMax && p.state.Load() == 0 {
 		if pos, crowded, ok := p.ring.TryClaimOne(); ok {
+			if p.tooLate(ctx) {
+				p.void(pos, 1, ring.Claimed)
+				return ErrDraining
+			}
 			p.fillOne(pos, r)
 			p.ring.Ready(pos)
 			if crowded {
@@ -153,6 +169,13 @@ func (p *Partition) publishAsync(ctx context.Context, r *segment.Record, size in
 		}
 	}
 	if p.ring.TakeIdle() {
+		if p.tooLate(ctx) {
+			if done != nil {
+				p.calls.leave()
+			}
+			p.hold()
+			return ErrDraining
+		}
 		off, err, ok := p.appendHeld(r)
 		if ok {
 			if done != nil {
@@ -188,6 +211,13 @@ func (p *Partition) publishAsync(ctx context.Context, r *segment.Record, size in
 		}
 		return err
 	}
+	if p.tooLate(ctx) {
+		if done != nil {
+			p.calls.leave()
+		}
+		p.void(pos, n, o)
+		return ErrDraining
+	}
 	p.handOver(pos, n, r, req, done, o)
 	if !atomicx.Exploring && done == nil && !big && o == ring.Claimed {
 		// Most likely a producer on another processor came first. Both would go on taking the claim word from each other for
@@ -222,6 +252,24 @@ func (p *Partition) refuse(ctx context.Context) error {
 		return ErrDraining
 	}
 	return nil
+}
+
+// tooLate reports whether a publish that was admitted before Drain has come to its claim after it, and must not go on. Pairs with
+// Drain: it sets the state's bit, and Flush then sends a barrier through the ring. A claim that comes after the barrier's
+// therefore sees the bit here; what was claimed before is in the log when the barrier is through.
+func (p *Partition) tooLate(ctx context.Context) bool {
+	return p.state.Load()&stateDraining != 0 && !p.fromHandler(ctx)
+}
+
+// void fills a claim with nothing.
+func (p *Partition) void(pos uint64, n int, o ring.Outcome) {
+	p.fillRequest(pos, n, gone)
+	p.ring.Ready(pos)
+	if o == ring.ClaimedIdle {
+		p.hold()
+	} else {
+		p.lookForAppender()
+	}
 }
 
 // fromHandler reports whether a call comes from a handler or a callback: by its context, or because it is made on a worker.
@@ -359,6 +407,11 @@ func (p *Partition) waitOnce(ctx context.Context, req *request) (int64, error) {
 	if o == ring.Closed {
 		p.free(req)
 		return -1, p.refusal()
+	}
+	if !req.barrier && p.tooLate(ctx) {
+		p.free(req)
+		p.void(pos, 1, o)
+		return -1, ErrDraining
 	}
 	handler := pooled(ctx)
 	req.handler = handler

@@ -122,6 +122,16 @@ func (r *Reader) Back(off uint64) {
 	}
 }
 
+// Jump moves the position to off and keeps the window, if off lies in what the window was made of: at or above the segment's
+// first record and below the window's end. Otherwise it returns false and changes nothing; then Seek and Refill have to do it.
+func (r *Reader) Jump(off uint64) bool {
+	if r.seg == nil || off < r.seg.base || off >= r.limit {
+		return false
+	}
+	r.Back(off)
+	return true
+}
+
 // Refill drops the window and makes a new one of what is published at and after the position, up to the end of a segment.
 func (r *Reader) Refill() State {
 	l := r.log

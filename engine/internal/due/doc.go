@@ -1,8 +1,13 @@
-// Package due keeps things in the order of the times at which they are due: one [Heap] for many, instead of a timer or a
-// goroutine for each.
+// Package due keeps things in the order of the times at which they are due: one heap and one timer for many, instead of a
+// timer or a goroutine for each.
 //
-// It is a data structure without a clock: times are numbers, and the caller says what time it is. The caller also owns the
-// one timer that is set to [Heap.Next]:
+// [Alarms] is for those who want to be called at a time. All alarms of an engine share one timer:
+//
+//	alarms := due.NewAlarms(&clock)
+//	g.alarm.Init(alarms, func(now int64) { g.wake() })
+//	g.alarm.SetEarlier(deadline) // one load if it is set to that time or an earlier one
+//
+// [Heap] is the data structure below it, for state machines that are told the time: it has no clock, and times are numbers.
 //
 //	h.Push(lane, now+delay)
 //	...
@@ -10,7 +15,7 @@
 //		lane.Wake()
 //	}
 //	if at, ok := h.Next(); ok {
-//		timer.Reset(at - now)
+//		alarm.Set(at)
 //	}
 //
 // A key that is in the heap knows its place there, so that it can be moved or taken out without a search: the heap tells it

@@ -96,12 +96,13 @@ func (a Assignor) Assign(members []Subscriber, partitions map[string]int, previo
 type problem struct {
 	names  []string
 	topics []topic
+	size   int   // how many partitions there are
 	load   []int // by member: how many partitions it has so far
 }
 
 type topic struct {
 	name   string
-	wanted []int // the members that want it, in order
+	wanted []int // the members that want it, in order; not to be changed
 	owner  []int // by partition: a member, or nobody
 }
 
@@ -111,22 +112,47 @@ func newProblem(members []Subscriber, partitions map[string]int) *problem {
 	members = slices.Clone(members)
 	slices.SortFunc(members, func(a, b Subscriber) int { return cmp.Compare(a.Name, b.Name) })
 	p := &problem{names: make([]string, len(members)), load: make([]int, len(members))}
+	for m, member := range members {
+		p.names[m] = member.Name
+	}
 	names := make([]string, 0, len(partitions))
-	for name := range partitions {
+	for name, n := range partitions {
 		names = append(names, name)
+		p.size += max(0, n)
 	}
 	slices.Sort(names)
 	index := make(map[string]int, len(names))
+	p.topics = make([]topic, len(names))
+	owners := slices.Repeat([]int{nobody}, p.size)
 	for i, name := range names {
-		owner := make([]int, max(0, partitions[name]))
-		for j := range owner {
-			owner[j] = nobody
-		}
 		index[name] = i
-		p.topics = append(p.topics, topic{name: name, owner: owner})
+		n := max(0, partitions[name])
+		p.topics[i] = topic{name: name, owner: owners[:n:n]}
+		owners = owners[n:]
+	}
+	p.want(members, index)
+	return p
+}
+
+// want notes for each topic who wants it. Most of the time all members want the same: then the topics share one list.
+func (p *problem) want(members []Subscriber, index map[string]int) {
+	if len(members) == 0 {
+		return
+	}
+	first := members[0].Topics
+	if !slices.ContainsFunc(members[1:], func(m Subscriber) bool { return !slices.Equal(m.Topics, first) }) {
+		all := make([]int, len(members))
+		for m := range members {
+			all[m] = m
+		}
+		for _, name := range first {
+			if i, ok := index[name]; ok {
+				p.topics[i].wanted = all
+			}
+		}
+		return
 	}
 	for m, member := range members {
-		p.names[m] = member.Name
 		for _, name := range member.Topics {
 			i, ok := index[name]
 			if !ok {
@@ -138,7 +164,6 @@ func newProblem(members []Subscriber, partitions map[string]int) *problem {
 			}
 		}
 	}
-	return p
 }
 
 func (p *problem) give(t *topic, index, member int) {
@@ -148,15 +173,17 @@ func (p *problem) give(t *topic, index, member int) {
 
 func (p *problem) plan() Plan {
 	plan := make(Plan, len(p.topics))
+	all := make([]string, p.size)
 	for i := range p.topics {
 		t := &p.topics[i]
-		owners := make([]string, len(t.owner))
+		n := len(t.owner)
 		for j, m := range t.owner {
 			if m != nobody {
-				owners[j] = p.names[m]
+				all[j] = p.names[m]
 			}
 		}
-		plan[t.name] = owners
+		plan[t.name] = all[:n:n]
+		all = all[n:]
 	}
 	return plan
 }
@@ -165,22 +192,35 @@ func (p *problem) plan() Plan {
 // n/members of it, and as many as remain one more, those with the lower load first. If the lower ones are enough, they rise
 // to the level of the others at most; if not, all are at one level after them, and some rise by one from there.
 func (p *problem) ranges() {
+	loads := make([]int, 0, len(p.names))
 	for i := range p.topics {
 		t := &p.topics[i]
 		if len(t.wanted) == 0 {
 			continue
 		}
 		each, more := len(t.owner)/len(t.wanted), len(t.owner)%len(t.wanted)
-		byLoad := slices.Clone(t.wanted)
-		slices.SortStableFunc(byLoad, func(a, b int) int { return cmp.Compare(p.load[a], p.load[b]) })
-		longer := byLoad[:more]
-		slices.Sort(longer)
+		// The longer runs go to all with a load below the limit, and to the first so many of those that are at it.
+		limit, atLimit := 0, 0
+		if more > 0 {
+			loads = loads[:0]
+			for _, m := range t.wanted {
+				loads = append(loads, p.load[m])
+			}
+			slices.Sort(loads)
+			limit = loads[more-1]
+			below, _ := slices.BinarySearch(loads, limit)
+			atLimit = more - below
+		}
 		index := 0
 		for _, m := range t.wanted {
 			n := each
-			if len(longer) > 0 && longer[0] == m {
+			switch load := p.load[m]; {
+			case more == 0 || load > limit:
+			case load < limit:
 				n++
-				longer = longer[1:]
+			case atLimit > 0:
+				n++
+				atLimit--
 			}
 			for range n {
 				p.give(t, index, m)

@@ -19,6 +19,7 @@ type Chooser struct {
 // Taker is one member's place in a Chooser. It must not be copied while it is in one.
 type Taker struct {
 	Member MemberID
+	Owner  any // the caller's own; nothing here looks at it
 
 	in          *Chooser
 	room, taken int
@@ -28,6 +29,9 @@ type Taker struct {
 
 // Taken returns how many records the member has taken and not done with.
 func (t *Taker) Taken() int { return t.taken }
+
+// In reports whether the member takes part in c.
+func (t *Taker) In(c *Chooser) bool { return t.in == c }
 
 // Ready returns how many members have room.
 func (c *Chooser) Ready() int { return c.ready }
@@ -68,6 +72,9 @@ func (c *Chooser) Next() *Taker {
 	c.review(t)
 	return t
 }
+
+// Peek returns the member whose turn it is, or nil if nobody has any room. It takes nothing.
+func (c *Chooser) Peek() *Taker { return c.next }
 
 // Take takes one of a certain member's room, out of turn, or returns false if it has none.
 func (c *Chooser) Take(t *Taker) bool {

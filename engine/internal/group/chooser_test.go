@@ -132,6 +132,11 @@ func TestChooser_Model(t *testing.T) {
 			},
 			"": func(t *rapid.T) {
 				require.Equal(t, len(line), c.Ready())
+				if len(line) > 0 {
+					require.Same(t, &takers[line[0]], c.Peek())
+				} else {
+					require.Nil(t, c.Peek())
+				}
 				for i := range takers {
 					require.Equal(t, taken[i], takers[i].Taken())
 				}

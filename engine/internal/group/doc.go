@@ -21,7 +21,7 @@
 //
 //	s := group.NewShared(config, floor)
 //	d, outcome := s.Acquire(member, committed, now)      // Acquired: deliver the record at d.Token.Offset, attempt d.Attempt
-//	err := s.Ack(member, d.Token)                        // or Nack, NackAfter, Reject, Extend, Return
+//	err := s.Ack(member, d.Token)                        // or AckThrough, Nack, NackAfter, Reject, Extend, Return
 //	s.Tick(now, nil)                                     // at s.NextDue
 //	for dead, ok := s.TakeDead(); ok; dead, ok = s.TakeDead() {
 //		// publish it to the dead-letter topic, then s.Buried or s.Unburied

@@ -14,8 +14,10 @@ func (g *Assigned) replan() {
 		members = append(members, Subscriber{s.name, s.topics})
 	}
 	sizes, previous := make(map[string]int, len(g.topics)), make(Plan, len(g.topics))
+	all := make([]string, len(g.parts))
 	for name, parts := range g.topics {
-		owners := make([]string, len(parts))
+		owners := all[:len(parts):len(parts)]
+		all = all[len(parts):]
 		for i, p := range parts {
 			if p.target != nil {
 				owners[i] = p.target.name

@@ -28,8 +28,9 @@ import (
 // Reset; the one at the floor is none of these. The floor goes back by Reset only.
 //
 // One holder. A record is held by at most one member under one token, and a token is never given out twice. Each token is
-// accepted at most once by all of Ack, Nack, NackAfter, Reject, Return, and none of them after the hold has ended by Tick,
-// Release, DropBefore or Reset: of two that race one wins, and the other gets a TokenError.
+// accepted at most once by all of Ack, AckThrough, Nack, NackAfter, Reject, Return, and none of them after the hold has ended
+// by Tick, Release, DropBefore, Reset or the AckThrough of a later record: of two that race one wins, and the other gets a
+// TokenError.
 //
 // Every record. Each record in the window is in exactly one state, and the counts say how many are in which. So no record is
 // forgotten: it is acquired again, or settled, or dead, once its time has come.
@@ -37,14 +38,19 @@ import (
 // Attempts. The first delivery of a record is attempt 1, and each later one is one more than the one before, until the
 // record is settled or Reset; Return takes back a delivery that did not happen.
 //
+// Order. With InOrder no record is handed out for the first time while one is available that was delivered before, and of
+// those the one with the lowest offset comes first. Without it the one that has become available first comes first, but what
+// Return gives back goes before all others, and new records have every second turn.
+//
 // Bounds. At most MaxInFlight records are held, all within MaxWindow of the floor. Records that wait for their time or are
 // dead hold no place in flight.
 //
 // Quiet. A hold ends by time in the Tick at or after its deadline and not before. After Tick(now) the next is due after now.
 //
-// Cost. Acquire, Ack, Nack, Extend and Return take a constant number of steps, but for records that wait for their time,
-// which take the logarithm of how many do; moving the floor takes as many as it moves. Nothing is allocated but when the
-// window is larger than it has ever been.
+// Cost. Acquire, Ack, Nack, Extend and Return take a constant number of steps, but for records that wait for their time, or
+// with InOrder to be delivered again, which take the logarithm of how many do; moving the floor takes as many as it moves,
+// and AckThrough as many as there are from the floor to its record. Nothing is allocated but when the window is larger than
+// it has ever been.
 type Shared struct {
 	cfg SharedConfig
 
@@ -57,10 +63,11 @@ type Shared struct {
 	// slots are a ring: a record in the window is at its offset modulo their number, a power of two.
 	slots []slot
 
-	held    []list // by step of AckWait, each in the order of deadlines; see hold
-	again   list   // available, and delivered before, in the order in which they became so
-	dead    list   // dead, and to be taken
-	waiting *due.Heap[uint32]
+	held    []list            // by step of AckWait, each in the order of deadlines; see hold
+	again   list              // available, and delivered before, in the order in which they became so; not with InOrder
+	sorted  *due.Heap[uint32] // the same in the order of offsets; nil without InOrder
+	dead    list              // dead, and to be taken
+	waiting *due.Heap[uint32] // in the order of times
 
 	counts  Counts
 	settled int // in the window
@@ -72,7 +79,7 @@ type slot struct {
 	due        int64    // when held, the deadline; when waiting, the time
 	member     MemberID // of the latest acquisition
 	prev, next uint32   // neighbours in the list that the state says
-	place      int32    // in the heap
+	place      int32    // in waiting or sorted
 	attempt    int32    // of the latest acquisition
 	state      state
 	step       uint8 // when held, which list
@@ -84,8 +91,8 @@ type state uint8
 const (
 	stateSettled  state = iota
 	stateHeld           // in held[step]
-	stateAgain          // in again
-	stateDelayed        // in waiting, and then in again
+	stateAgain          // in again or sorted
+	stateDelayed        // in waiting, and then in again or sorted
 	stateDead           // in dead
 	stateUnburied       // in waiting, and then in dead
 	stateTaken          // by TakeDead
@@ -120,7 +127,10 @@ type Counts struct {
 // NewShared returns a window that begins at floor. It panics if cfg.Check fails.
 func NewShared(cfg SharedConfig, floor uint64) *Shared {
 	s := &Shared{cfg: cfg.withDefaults(), floor: floor, next: floor}
-	s.waiting = due.New(func(low uint32, place int) { s.at(low).place = int32(place) })
+	s.waiting = due.New(s.placed)
+	if s.cfg.InOrder {
+		s.sorted = due.New(s.placed)
+	}
 	s.held = make([]list, len(s.cfg.AckWait))
 	return s
 }
@@ -134,7 +144,7 @@ func (s *Shared) Next() uint64 { return s.next }
 // Counts returns how many records are in which state.
 func (s *Shared) Counts() Counts {
 	c := s.counts
-	c.Again, c.Ahead = s.again.n, s.settled
+	c.Again, c.Ahead = s.agains(), s.settled
 	return c
 }
 
@@ -161,22 +171,16 @@ type Delivery struct {
 }
 
 // Acquire gives a member the next record: by turns one that has to be delivered again and one that was never handed out, if
-// there are both. End is the log's committed length: the offset of the first record that is not there yet.
+// there are both; with InOrder always the former. End is the log's committed length: the offset of the first record that is
+// not there yet.
 func (s *Shared) Acquire(m MemberID, end uint64, now int64) (Delivery, Outcome) {
 	if s.counts.InFlight >= s.cfg.MaxInFlight {
 		return Delivery{}, InFlightFull
 	}
-	outcome := Empty
-	if s.next < end {
-		outcome = Acquired
-		if s.next-s.floor >= uint64(s.cfg.MaxWindow) {
-			outcome = WindowFull
-		}
-	}
+	outcome := s.news(end)
 	var low uint32
-	if s.again.n > 0 && (outcome != Acquired || !s.retryNew) {
-		low = s.again.head
-		s.unlink(&s.again, low)
+	if s.agains() > 0 && (outcome != Acquired || !s.retryNew || s.cfg.InOrder) {
+		low = s.takeAgain()
 		s.retryNew = true
 	} else {
 		if outcome != Acquired {
@@ -205,6 +209,22 @@ func (s *Shared) Acquire(m MemberID, end uint64, now int64) (Delivery, Outcome) 
 	return Delivery{Token{s.offset(low), x.id}, int(x.attempt), x.due}, Acquired
 }
 
+// news returns what a member that is to get a new record would get.
+func (s *Shared) news(end uint64) Outcome {
+	switch {
+	case s.next >= end:
+		return Empty
+	case s.next-s.floor >= uint64(s.cfg.MaxWindow):
+		return WindowFull
+	}
+	return Acquired
+}
+
+// Available reports whether an Acquire would give out a record now.
+func (s *Shared) Available(end uint64) bool {
+	return s.counts.InFlight < s.cfg.MaxInFlight && (s.agains() > 0 || s.news(end) == Acquired)
+}
+
 // Ack settles a record that the member holds.
 func (s *Shared) Ack(m MemberID, t Token) error {
 	x, err := s.find(m, t)
@@ -215,6 +235,37 @@ func (s *Shared) Ack(m MemberID, t Token) error {
 	s.counts.Acked++
 	s.settle(x)
 	return nil
+}
+
+// AckThrough settles a record that the member holds, and with it each one before it that the member holds too or that waits
+// to be delivered again, whoever has failed with that. It returns how many these are together. What other members hold, what
+// is dead, and what has been given back without a delivery stays as it is. If the member does not hold the record nothing
+// changes.
+func (s *Shared) AckThrough(m MemberID, t Token) (n int, err error) {
+	if _, err := s.find(m, t); err != nil {
+		return 0, err
+	}
+	for off := s.floor; off <= t.Offset; off++ {
+		low := uint32(off)
+		x := s.at(low)
+		switch {
+		case x.state == stateHeld && x.member == m:
+			s.drop(low, x)
+		case x.state == stateAgain && x.attempt > 0:
+			s.dropAgain(low, x)
+		case x.state == stateDelayed && x.attempt > 0:
+			s.waiting.Remove(int(x.place))
+			s.counts.Delayed--
+		default:
+			continue
+		}
+		x.state = stateSettled
+		s.settled++
+		n++
+	}
+	s.counts.Acked += uint64(n)
+	s.advance()
+	return n, nil
 }
 
 // Fate is what becomes of a record whose delivery has failed.
@@ -275,7 +326,7 @@ func (s *Shared) Extend(m MemberID, t Token, now int64) (deadline int64, err err
 }
 
 // Return gives back a record that was acquired and not delivered. It is the next one to be acquired, under the same attempt;
-// so of several the last one is returned first.
+// so of several the last one is returned first. With InOrder it comes in the order of its offset.
 func (s *Shared) Return(m MemberID, t Token) error {
 	x, err := s.find(m, t)
 	if err != nil {
@@ -288,7 +339,11 @@ func (s *Shared) Return(m MemberID, t Token) error {
 	s.counts.Deliveries--
 	x.attempt--
 	x.state = stateAgain
-	s.pushFront(&s.again, uint32(t.Offset))
+	if s.sorted != nil {
+		s.putAgain(uint32(t.Offset))
+	} else {
+		s.pushFront(&s.again, uint32(t.Offset))
+	}
 	s.retryNew = false
 	return nil
 }

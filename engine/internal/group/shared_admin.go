@@ -3,6 +3,8 @@ package group
 import (
 	"cmp"
 	"slices"
+
+	"github.com/leatlog/leat/engine/internal/due"
 )
 
 // Loss is what retention has taken from a group: of the records in [From, To), of which From is the first one lost, so many
@@ -31,7 +33,7 @@ func (s *Shared) DropBefore(first uint64) Loss {
 			s.drop(low, x)
 			loss.Held++
 		case stateAgain:
-			s.unlink(&s.again, low)
+			s.dropAgain(low, x)
 		case stateDelayed:
 			s.waiting.Remove(int(x.place))
 			s.counts.Delayed--
@@ -71,6 +73,9 @@ func (s *Shared) Reset(to uint64) {
 
 func (s *Shared) clear() {
 	s.waiting.Clear()
+	if s.sorted != nil {
+		s.sorted.Clear()
+	}
 	clear(s.held)
 	s.again, s.dead, s.settled = list{}, list{}, 0
 	s.counts.InFlight, s.counts.Delayed, s.counts.Dead = 0, 0, 0
@@ -79,7 +84,7 @@ func (s *Shared) clear() {
 // Shrink gives the window's memory back if nothing is in it. It costs the next Acquire an allocation.
 func (s *Shared) Shrink() {
 	if s.floor == s.next {
-		s.waiting.Clear()
+		s.clear() // of empty lists, and the memory behind them
 		s.slots = nil
 	}
 }
@@ -111,14 +116,20 @@ func (s *Shared) Configure(cfg SharedConfig, now int64) {
 	for _, low := range held {
 		s.pushBack(&s.held[s.at(low).step], low)
 	}
-	for low, n := s.again.head, s.again.n; n > 0; n-- {
-		x := s.at(low)
-		following := x.next
-		if s.spent(x) {
-			s.unlink(&s.again, low)
+	var again []uint32
+	for s.agains() > 0 {
+		again = append(again, s.takeAgain())
+	}
+	s.sorted = nil
+	if s.cfg.InOrder {
+		s.sorted = due.New(s.placed)
+	}
+	for _, low := range again {
+		if x := s.at(low); s.spent(x) {
 			s.die(low, x, x.cause)
+		} else {
+			s.putAgain(low)
 		}
-		low = following
 	}
 }
 

@@ -37,6 +37,10 @@ type SharedConfig struct {
 	// comes back at once. Empty means at once.
 	Backoff []time.Duration
 
+	// InOrder delivers records again before new ones, in the order of their offsets, as the one owner of a partition expects
+	// it. Without it a record that always fails does not keep new ones waiting.
+	InOrder bool
+
 	// MaxDeliveries is how often a record is delivered, if it always fails. 0 means without end.
 	MaxDeliveries int
 

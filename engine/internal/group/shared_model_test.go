@@ -69,7 +69,7 @@ func (m *sharedModel) acquire(who group.MemberID, end uint64, now int64) (off ui
 	switch {
 	case m.count("held") >= maxInFlight:
 		return 0, group.InFlightFull
-	case len(m.again) > 0 && (!isNew || !m.newsTurn):
+	case len(m.again) > 0 && (!isNew || !m.newsTurn || m.cfg.InOrder):
 		off, m.again = m.again[0], m.again[1:]
 		m.newsTurn = true
 	case isNew:
@@ -125,8 +125,28 @@ func (m *sharedModel) fail(off uint64, cause group.Death, due, now int64) group.
 		return group.FateDelayed
 	}
 	r.state = "again"
-	m.again = append(m.again, off)
+	m.putAgain(len(m.again), off)
 	return group.FateAgain
+}
+
+func (m *sharedModel) putAgain(i int, off uint64) {
+	m.again = slices.Insert(m.again, i, off)
+	if m.cfg.InOrder {
+		slices.Sort(m.again)
+	}
+}
+
+func (m *sharedModel) ackThrough(who group.MemberID, t group.Token) (n int) {
+	for off := m.floor; off <= t.Offset; off++ {
+		r := m.records[off]
+		if r.state == "held" && r.member == who || (r.state == "again" || r.state == "delayed") && r.attempt > 0 {
+			m.again = slices.DeleteFunc(m.again, func(o uint64) bool { return o == off })
+			r.state = "settled"
+			n++
+		}
+	}
+	m.settle()
+	return n
 }
 
 // sorted returns the offsets of records in a state, in the order of less.
@@ -292,6 +312,7 @@ func drawSharedConfig(t *rapid.T) group.SharedConfig {
 		MaxWindow:          rapid.SampledFrom([]int{0, 1, 2, 5, 40}).Draw(t, "MaxWindow"),
 		AckWait:            seconds(1, "AckWait"),
 		Backoff:            seconds(0, "Backoff"),
+		InOrder:            rapid.Bool().Draw(t, "InOrder"),
 		MaxDeliveries:      rapid.IntRange(0, 4).Draw(t, "MaxDeliveries"),
 		DeadLetter:         rapid.Bool().Draw(t, "DeadLetter"),
 		DeadLetterRejected: rapid.Bool().Draw(t, "DeadLetterRejected"),
@@ -310,7 +331,7 @@ func checkShared(t *rapid.T) {
 		who group.MemberID
 		t   group.Token
 	}
-	start := rapid.SampledFrom([]uint64{0, 7, 1<<31 - 2, 1<<32 - 2, 1<<63 - 100_000}).Draw(t, "start")
+	start := rapid.SampledFrom([]uint64{0, 7, 1<<31 - 2, 1<<32 - 2, 1<<63 - 100_000, 1<<63 - 2}).Draw(t, "start")
 	m := &sharedModel{cfg: drawSharedConfig(t), floor: start, next: start, records: map[uint64]*record{}}
 	s := group.NewShared(m.cfg, start)
 	var (
@@ -372,8 +393,10 @@ func checkShared(t *rapid.T) {
 				who := member.Draw(t, "member")
 				clock := now - rapid.Int64Range(0, 2).Draw(t, "seconds back")*int64(time.Second)
 				off, want := m.acquire(who, end, clock)
+				available := s.Available(end)
 				d, got := s.Acquire(who, end, clock)
 				require.Equal(t, want, got)
+				require.Equal(t, got == group.Acquired, available)
 				if got != group.Acquired {
 					require.Zero(t, d)
 					return
@@ -391,6 +414,15 @@ func checkShared(t *rapid.T) {
 			r.state = "settled"
 			m.settle()
 		}),
+		"ack through": func(t *rapid.T) {
+			var n int
+			acked := s.Counts().Acked
+			settles(func(_ *rapid.T, x token) (err error) {
+				n, err = s.AckThrough(x.who, x.t)
+				return err
+			}, func(x token, _ *record) { require.Equal(t, m.ackThrough(x.who, x.t), n) })(t)
+			require.EqualValues(t, n, s.Counts().Acked-acked)
+		},
 		"nack": func(t *rapid.T) {
 			settles(func(_ *rapid.T, x token) (err error) {
 				fate, err = s.Nack(x.who, x.t, now)
@@ -430,7 +462,7 @@ func checkShared(t *rapid.T) {
 				retook--
 			}
 			r.attempt--
-			m.again = slices.Insert(m.again, 0, x.t.Offset)
+			m.putAgain(0, x.t.Offset)
 			m.newsTurn = false
 			taken--
 		}),

@@ -1,6 +1,9 @@
 package group
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Death is why a record is dead.
 type Death uint8
@@ -169,8 +172,45 @@ func (s *Shared) fail(low uint32, x *slot, cause Death, due, now int64) Fate {
 		return FateDelayed
 	}
 	x.state, x.cause = stateAgain, cause
-	s.pushBack(&s.again, low)
+	s.putAgain(low)
 	return FateAgain
+}
+
+// agains returns how many records are available that were delivered before.
+func (s *Shared) agains() int {
+	if s.sorted != nil {
+		return s.sorted.Len()
+	}
+	return s.again.n
+}
+
+// putAgain makes a record, in no list, one of these.
+func (s *Shared) putAgain(low uint32) {
+	if s.sorted != nil {
+		s.sorted.Push(low, int64(s.offset(low)^1<<63)) // as a signed number, and in the same order
+		return
+	}
+	s.pushBack(&s.again, low)
+}
+
+// takeAgain takes the first of them out. There must be one.
+func (s *Shared) takeAgain() (low uint32) {
+	if s.sorted != nil {
+		low, _ = s.sorted.Pop(math.MaxInt64)
+		return low
+	}
+	low = s.again.head
+	s.unlink(&s.again, low)
+	return low
+}
+
+// dropAgain takes a certain one out.
+func (s *Shared) dropAgain(low uint32, x *slot) {
+	if s.sorted != nil {
+		s.sorted.Remove(int(x.place))
+		return
+	}
+	s.unlink(&s.again, low)
 }
 
 // spent reports whether a record has been delivered as often as it may.
@@ -213,6 +253,8 @@ func (s *Shared) wait(low uint32, x *slot, in state, due int64) {
 	x.state, x.due = in, due
 	s.waiting.Push(low, due)
 }
+
+func (s *Shared) placed(low uint32, place int) { s.at(low).place = int32(place) }
 
 func (s *Shared) at(low uint32) *slot { return &s.slots[low&uint32(len(s.slots)-1)] }
 

@@ -69,11 +69,12 @@ func TestShared_OneRecordToOneMember(t *testing.T) {
 // refused.
 func TestShared_RacesSettleOnce(t *testing.T) {
 	calls := map[string]func(s *group.Shared, x group.Token) error{
-		"ack":    func(s *group.Shared, x group.Token) error { return s.Ack(alice, x) },
-		"nack":   func(s *group.Shared, x group.Token) error { return failure(s.Nack(alice, x, 0)) },
-		"reject": func(s *group.Shared, x group.Token) error { return failure(s.Reject(alice, x)) },
-		"return": func(s *group.Shared, x group.Token) error { return s.Return(alice, x) },
-		"extend": func(s *group.Shared, x group.Token) error { return failure(s.Extend(alice, x, 0)) },
+		"ack":     func(s *group.Shared, x group.Token) error { return s.Ack(alice, x) },
+		"through": func(s *group.Shared, x group.Token) error { return failure(s.AckThrough(alice, x)) },
+		"nack":    func(s *group.Shared, x group.Token) error { return failure(s.Nack(alice, x, 0)) },
+		"reject":  func(s *group.Shared, x group.Token) error { return failure(s.Reject(alice, x)) },
+		"return":  func(s *group.Shared, x group.Token) error { return s.Return(alice, x) },
+		"extend":  func(s *group.Shared, x group.Token) error { return failure(s.Extend(alice, x, 0)) },
 		"time": func(s *group.Shared, x group.Token) error {
 			if s.Tick(30*second, nil) == nil {
 				return group.ErrFenced
@@ -99,6 +100,137 @@ func TestShared_RacesSettleOnce(t *testing.T) {
 			require.ErrorIs(t, other(s, d.Token), group.ErrFenced, "%s after %s", then, first)
 		}
 	}
+}
+
+// TestShared_AckThrough: of what comes before, the member's own records are settled and those that wait to be delivered
+// again; and nothing at all with a token that is not a hold.
+func TestShared_AckThrough(t *testing.T) {
+	for _, inOrder := range []bool{false, true} {
+		s := group.NewShared(group.SharedConfig{InOrder: inOrder, DeadLetterRejected: true}, 10)
+		token := map[uint64]group.Token{}
+		take := func(m group.MemberID, n int) {
+			for range n {
+				d := acquire(t, s, m, 20, 0)
+				token[d.Token.Offset] = d.Token
+			}
+		}
+		take(alice, 6) // 10 to 15
+		take(bob, 2)   // 16 and 17
+		take(alice, 2) // 18 and 19
+		// 10 is held, and so are 15, 18, 19
+		_, err := s.NackAfter(alice, token[11], 0, 0)
+		require.NoError(t, err)
+		_, err = s.NackAfter(alice, token[12], time.Second, 0)
+		require.NoError(t, err)
+		_, err = s.Reject(alice, token[13])
+		require.NoError(t, err)
+		require.NoError(t, s.Return(alice, token[14])) // never delivered
+		_, err = s.NackAfter(bob, token[17], time.Second, 0)
+		require.NoError(t, err)
+		counts := s.Counts()
+
+		for _, x := range []struct {
+			m    group.MemberID
+			t    group.Token
+			want group.TokenFault
+		}{
+			{bob, token[18], group.TokenForeign},
+			{alice, token[16], group.TokenForeign},
+			{alice, token[12], group.TokenExpired},
+			{alice, group.Token{Offset: 18}, group.TokenUnknown},
+			{alice, group.Token{Offset: 18, ID: token[10].ID}, group.TokenExpired},
+			{alice, group.Token{Offset: 25, ID: token[10].ID}, group.TokenUnknown},
+		} {
+			n, err := s.AckThrough(x.m, x.t)
+			assert.Equal(t, x.want, fault(t, err))
+			assert.Zero(t, n)
+			assert.Equal(t, counts, s.Counts())
+		}
+
+		n, err := s.AckThrough(alice, token[18])
+		require.NoError(t, err)
+		assert.Equal(t, 6, n, "10, 11, 12, 15, 17 and 18")
+		assert.Equal(t, uint64(13), s.Floor(), "13 is dead")
+		counts = s.Counts()
+		assert.Equal(t, []int{2, 1, 0, 1, 3}, []int{counts.InFlight, counts.Again, counts.Delayed, counts.Dead, counts.Ahead})
+		assert.EqualValues(t, 6, counts.Acked)
+		assert.Equal(t, group.TokenSettled, fault(t, s.Ack(alice, token[15])))
+		require.NoError(t, s.Ack(bob, token[16]))
+		d := acquire(t, s, bob, 20, 0)
+		assert.Equal(t, uint64(14), d.Token.Offset)
+		assert.Equal(t, 1, d.Attempt)
+		dead, ok := s.TakeDead()
+		require.True(t, ok)
+		require.NoError(t, s.Buried(dead.Token))
+		assert.Equal(t, uint64(14), s.Floor())
+		n, err = s.AckThrough(bob, d.Token)
+		require.NoError(t, err)
+		assert.Equal(t, 1, n)
+		assert.Equal(t, uint64(19), s.Floor())
+		n, err = s.AckThrough(alice, token[19])
+		require.NoError(t, err)
+		assert.Equal(t, 1, n)
+		assert.Equal(t, uint64(20), s.Floor())
+		_, ok = s.NextDue()
+		assert.False(t, ok, "nothing waits")
+	}
+}
+
+// TestShared_InOrder: what has to be delivered again comes before anything new, the lowest offset first, however it got
+// there; without InOrder in the order in which it became available, and by turns with new ones.
+func TestShared_InOrder(t *testing.T) {
+	for _, floor := range []uint64{0, 1<<32 - 2, 1<<63 - 2} {
+		for inOrder, want := range map[bool][]uint64{false: {3, 6, 1, 7, 2, 8}, true: {0, 1, 2, 3, 5, 6}} {
+			s := group.NewShared(group.SharedConfig{InOrder: inOrder}, floor)
+			var tokens []group.Token
+			for range 6 {
+				tokens = append(tokens, acquire(t, s, alice, floor+100, 0).Token)
+			}
+			nack := func(i int, after time.Duration) {
+				_, err := s.NackAfter(alice, tokens[i], after, 0)
+				require.NoError(t, err)
+			}
+			nack(1, 0)
+			nack(2, time.Second)
+			nack(0, 2*time.Second)
+			nack(5, 3*time.Second)
+			require.NoError(t, s.Return(alice, tokens[3]))
+			require.Empty(t, s.Tick(10*second, nil))
+			var got []uint64
+			for range 6 {
+				got = append(got, acquire(t, s, alice, floor+100, 10*second).Token.Offset-floor)
+			}
+			assert.Equal(t, want, got)
+		}
+	}
+}
+
+// TestShared_InOrderConfigured: a window that gets InOrder puts what waits in order, and one that loses it keeps the order
+// that there is.
+func TestShared_InOrderConfigured(t *testing.T) {
+	s := group.NewShared(group.SharedConfig{}, 0)
+	var tokens []group.Token
+	for range 4 {
+		tokens = append(tokens, acquire(t, s, alice, 4, 0).Token)
+	}
+	for _, i := range []int{2, 0, 3, 1} {
+		_, err := s.Nack(alice, tokens[i], 0)
+		require.NoError(t, err)
+	}
+	s.Configure(group.SharedConfig{InOrder: true}, 0)
+	assert.Equal(t, uint64(0), acquire(t, s, alice, 4, 0).Token.Offset)
+	assert.Equal(t, uint64(1), acquire(t, s, alice, 4, 0).Token.Offset)
+	s.Configure(group.SharedConfig{}, 0)
+	x, y := acquire(t, s, alice, 4, 0), acquire(t, s, alice, 4, 0)
+	assert.Equal(t, uint64(2), x.Token.Offset)
+	assert.Equal(t, uint64(3), y.Token.Offset)
+	assert.False(t, s.Available(4))
+	for _, token := range []group.Token{y.Token, x.Token} {
+		_, err := s.Nack(alice, token, 0)
+		require.NoError(t, err)
+	}
+	assert.True(t, s.Available(4))
+	assert.Equal(t, uint64(3), acquire(t, s, alice, 4, 0).Token.Offset, "the first to be available")
 }
 
 // TestBUG005_SharedFloorIsThePrefix: all but one record are acknowledged; whoever takes over gets that one, and no other
@@ -681,38 +813,40 @@ func TestShared_Strings(t *testing.T) {
 // TestShared_SteadyStateAllocatesNothing: deliveries, acknowledgements in another order, extensions, failures with a
 // backoff, and time-outs.
 func TestShared_SteadyStateAllocatesNothing(t *testing.T) {
-	s := group.NewShared(group.SharedConfig{AckWait: []time.Duration{10, 30}, Backoff: []time.Duration{5, 50}}, 0)
-	var now int64
-	ds := make([]group.Delivery, 0, 64)
-	expired := make([]group.Expired, 0, 64)
-	round := func() {
-		now += 20
-		expired = s.Tick(now, expired[:0])
-		ds = ds[:0]
-		for range 64 {
-			if d, outcome := s.Acquire(alice, math.MaxInt64, now); outcome == group.Acquired {
-				ds = append(ds, d)
+	for _, inOrder := range []bool{false, true} {
+		s := group.NewShared(group.SharedConfig{InOrder: inOrder, AckWait: []time.Duration{10, 30}, Backoff: []time.Duration{5, 50}}, 0)
+		var now int64
+		ds := make([]group.Delivery, 0, 64)
+		expired := make([]group.Expired, 0, 64)
+		round := func() {
+			now += 20
+			expired = s.Tick(now, expired[:0])
+			ds = ds[:0]
+			for range 64 {
+				if d, outcome := s.Acquire(alice, math.MaxInt64, now); outcome == group.Acquired {
+					ds = append(ds, d)
+				}
+			}
+			for i := len(ds) - 1; i >= 0; i-- {
+				var err error
+				switch {
+				case i%16 == 3 && ds[i].Attempt < 3:
+					_, err = s.Nack(alice, ds[i].Token, now)
+				case i%16 == 5 && ds[i].Attempt < 3:
+					_, err = s.Extend(alice, ds[i].Token, now)
+				default:
+					err = s.Ack(alice, ds[i].Token)
+				}
+				if err != nil {
+					panic(err)
+				}
 			}
 		}
-		for i := len(ds) - 1; i >= 0; i-- {
-			var err error
-			switch {
-			case i%16 == 3 && ds[i].Attempt < 3:
-				_, err = s.Nack(alice, ds[i].Token, now)
-			case i%16 == 5 && ds[i].Attempt < 3:
-				_, err = s.Extend(alice, ds[i].Token, now)
-			default:
-				err = s.Ack(alice, ds[i].Token)
-			}
-			if err != nil {
-				panic(err)
-			}
+		for range 100 {
+			round()
 		}
+		assert.Zero(t, testing.AllocsPerRun(200, round))
+		assert.Positive(t, s.Counts().Expired)
+		assert.Positive(t, s.Counts().Redeliveries)
 	}
-	for range 100 {
-		round()
-	}
-	assert.Zero(t, testing.AllocsPerRun(200, round))
-	assert.Positive(t, s.Counts().Expired)
-	assert.Positive(t, s.Counts().Redeliveries)
 }

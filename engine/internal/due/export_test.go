@@ -1,0 +1,11 @@
+package due
+
+// Armed reports whether the timer is set, as far as the alarms know.
+func (s *Alarms) Armed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.fires != Never
+}
+
+// Until is until.
+var Until = until

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/leatlog/leat/engine/internal/dispatch"
@@ -33,27 +35,27 @@ func (e *Engine) Drain(ctx context.Context) error {
 	e.mu.Unlock()
 	topics := e.all()
 	for _, t := range topics {
-		for _, p := range t.parts {
+		for _, p := range t.allMade() {
 			p.p.Drain()
 		}
 	}
 	for w := atomicx.NewWaiter(); ; {
 		end := ends(topics)
-		before := len(behind(topics)) == 0
+		before := len(e.behind(topics)) == 0
 		for _, t := range topics {
 			if err := t.Flush(ctx); err != nil && !errors.Is(err, ErrTopicDeleted) {
-				return undrained(topics, err)
+				return e.undrained(topics, err)
 			}
 		}
 		e.rested.Prepare(w)
-		switch after := len(behind(topics)) == 0; {
+		switch after := len(e.behind(topics)) == 0; {
 		case after && before && ends(topics) == end:
 			e.rested.Cancel(w)
 			return nil
 		case after:
 			e.rested.Cancel(w)
 		case !e.rested.Wait(w, ctx.Done()):
-			return undrained(topics, context.Cause(ctx))
+			return e.undrained(topics, context.Cause(ctx))
 		}
 	}
 }
@@ -61,7 +63,7 @@ func (e *Engine) Drain(ctx context.Context) error {
 // ends returns how many records were ever published.
 func ends(topics []*Topic) (n int64) {
 	for _, t := range topics {
-		for _, p := range t.parts {
+		for _, p := range t.made.load() {
 			n += p.Next()
 		}
 	}
@@ -69,15 +71,18 @@ func ends(topics []*Topic) (n int64) {
 }
 
 // behind names the lanes that have something to do.
-func behind(topics []*Topic) (names []string) {
+func (e *Engine) behind(topics []*Topic) (names []string) {
 	for _, t := range topics {
 		for _, s := range t.subscriptions() {
-			for _, l := range s.lanes {
+			for _, l := range s.lanes.load() {
 				if !l.Drained() {
 					names = append(names, laneName(s, l.Partition()))
 				}
 			}
 		}
+	}
+	for _, g := range e.allGroups() {
+		names = append(names, g.behind()...)
 	}
 	return names
 }
@@ -87,16 +92,16 @@ func laneName(s *Subscription, partition int) string {
 }
 
 // undrained says what Drain was waiting for.
-func undrained(topics []*Topic, err error) error {
+func (e *Engine) undrained(topics []*Topic, err error) error {
 	var full []string
 	for _, t := range topics {
-		for _, p := range t.parts {
+		for _, p := range t.made.load() {
 			if s := p.Stats(); s.Full {
 				full = append(full, fmt.Sprintf("%s/%d held by %q", t.name, s.Partition, s.HeldBy))
 			}
 		}
 	}
-	return fmt.Errorf("leat: not drained; subscriptions behind: %v; partitions full: %v: %w", behind(topics), full, err)
+	return fmt.Errorf("leat: not drained; subscriptions behind: %v; partitions full: %v: %w", e.behind(topics), full, err)
 }
 
 // Close ends everything at once: publishes, readers and subscriptions end with ErrClosed, also those that wait. Records that
@@ -143,11 +148,16 @@ func (e *Engine) shutdown() {
 		e.last = append(e.last, t)
 	}
 	e.topics, e.deleted = nil, nil // from here on nobody comes
+	groups := slices.Collect(maps.Values(e.groups))
 	e.mu.Unlock()
 	var subs []*Subscription
 	for _, t := range e.last {
 		subs = append(subs, t.halt(ErrClosed)...)
 	}
+	for _, g := range groups {
+		e.lastMembers = append(e.lastMembers, g.end(ErrClosed)...)
+	}
+	e.alarms.Close()
 	e.stop()
 	go e.wind(e.tellAll(subs))
 }
@@ -175,7 +185,11 @@ func (e *Engine) wind(told <-chan struct{}) {
 	for _, t := range e.last {
 		<-t.gone
 	}
+	for _, m := range e.lastMembers {
+		<-m.done
+	}
 	<-told
+	<-e.alarms.Done()
 	for _, p := range []*dispatch.Pool{e.work, e.calls} {
 		p.Close()
 	}
@@ -189,17 +203,20 @@ func (e *Engine) wind(told <-chan struct{}) {
 func (e *Engine) hung() (names []string) {
 	for _, t := range e.last {
 		for _, s := range t.subscriptions() {
-			for _, l := range s.lanes {
+			for _, l := range s.lanes.load() {
 				if since, yes := l.Inside(); yes {
 					names = append(names, fmt.Sprintf("%s for %v", laneName(s, l.Partition()), since.Round(time.Millisecond)))
 				}
 			}
 		}
-		for _, p := range t.parts {
+		for _, p := range t.made.load() {
 			if p.p.InCallback() {
 				names = append(names, fmt.Sprintf("%s/callback/%d", t.name, p.Index()))
 			}
 		}
+	}
+	for _, m := range e.lastMembers {
+		names = append(names, m.hung()...)
 	}
 	if !e.told.Load() {
 		names = append(names, "Hooks.SubscriptionEnded")

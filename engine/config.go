@@ -110,7 +110,7 @@ type Retention struct {
 
 // TopicConfig configures a topic. The zero value works.
 type TopicConfig struct {
-	// Partitions is how many partitions the topic has. 0 means 1.
+	// Partitions is how many partitions the topic has. 0 means 1. SetPartitions adds some to a topic that is in use.
 	Partitions int
 
 	// Retention bounds what each partition keeps.
@@ -229,119 +229,6 @@ func (c TopicConfig) limits() retention.Limits {
 	}
 }
 
-// Mode says when a subscription counts a record as processed.
-type Mode uint8
-
-const (
-	// AtLeastOnce counts a record when its handler has returned nil; a record whose handler failed is delivered again. The
-	// default.
-	AtLeastOnce Mode = iota
-
-	// AtMostOnce counts a record before its handler is called; whatever comes of it, it is not delivered again.
-	AtMostOnce
-)
-
-// GapPolicy says what a reader does about records that were dropped before it got to them.
-type GapPolicy uint8
-
-const (
-	// SkipGap goes on at the oldest record there is, after a notice that says what is missing. The default.
-	SkipGap GapPolicy = iota
-
-	// FailOnGap stops with an *OffsetError.
-	FailOnGap
-)
-
-// SubscribeConfig configures a subscription. The zero value works.
-type SubscribeConfig struct {
-	// ID names the subscription; it must be the topic's only one of that name. The positions of a named subscription are
-	// remembered when it ends, for one that comes later under the name. Empty means a name of the engine's choice, and
-	// nothing to be remembered.
-	ID string
-
-	// Start is where to begin. The zero value means where the last subscription of this ID ended, and Latest if there was
-	// none.
-	Start Start
-
-	// Mode says when a record counts as processed.
-	Mode Mode
-
-	// Backoff is how long to wait after the first, second, ... failure of a record until it is delivered again; the last
-	// value repeats. Later records of the partition wait behind it. Empty means 10 ms, 100 ms, 1 s, 10 s. The least is 1 ms.
-	Backoff []time.Duration
-
-	// MaxDeliveries is how often a record is delivered, the first time included, before it is given up and counted as
-	// dropped. 0 means 10, Unlimited no bound.
-	MaxDeliveries int
-
-	// NonGating says that publishers do not wait for this subscription: what it has not read may be dropped.
-	NonGating bool
-
-	// MaxLag ends the subscription with ErrEvicted when it lags behind by more records than this in any partition. 0 means
-	// never.
-	MaxLag int64
-
-	// Gap says what to do about records that were dropped before they were delivered.
-	Gap GapPolicy
-
-	// OnGap is told of each gap before the next record is delivered, on the same goroutine. May be nil.
-	OnGap func(GapError)
-
-	// MaxConcurrency is how many partitions are worked on at a time. 0 means one less than there are workers, so that a
-	// subscription that hangs does not take them all.
-	MaxConcurrency int
-
-	// Dedicated gives each partition of the subscription a goroutine of its own, apart from the engine's workers. It is for
-	// handlers that block for long.
-	Dedicated bool
-
-	// BatchSize is how many records a BatchHandler gets at the most. 0 means 64.
-	BatchSize int
-
-	_ struct{}
-}
-
-func (c SubscribeConfig) withDefaults(workers int) (SubscribeConfig, error) {
-	switch {
-	case c.Mode > AtMostOnce:
-		return c, configError("Mode is %d", c.Mode)
-	case c.Gap > FailOnGap:
-		return c, configError("Gap is %d", c.Gap)
-	case c.MaxDeliveries < Unlimited:
-		return c, configError("MaxDeliveries is %d", c.MaxDeliveries)
-	case c.MaxLag < 0:
-		return c, configError("MaxLag is %d", c.MaxLag)
-	case c.MaxConcurrency < 0:
-		return c, configError("MaxConcurrency is %d", c.MaxConcurrency)
-	case c.BatchSize < 0 || c.BatchSize > 1<<16:
-		return c, configError("BatchSize is %d, not 1 to %d", c.BatchSize, 1<<16)
-	}
-	backoff := []time.Duration{10 * time.Millisecond, 100 * time.Millisecond, time.Second, 10 * time.Second}
-	if len(c.Backoff) > 0 {
-		backoff = backoff[:0]
-		for _, d := range c.Backoff {
-			if d < 0 {
-				return c, configError("Backoff has %v", d)
-			}
-			backoff = append(backoff, max(d, time.Millisecond))
-		}
-	}
-	c.Backoff = backoff
-	switch c.MaxDeliveries {
-	case 0:
-		c.MaxDeliveries = 10
-	case Unlimited:
-		c.MaxDeliveries = 0
-	}
-	if c.MaxConcurrency == 0 {
-		c.MaxConcurrency = max(1, workers-1)
-	}
-	if c.BatchSize == 0 {
-		c.BatchSize = 64
-	}
-	return c, nil
-}
-
 // ReaderConfig configures a Reader. The zero value works.
 type ReaderConfig struct {
 	// Name is shown in Stats for a reader that is gating or has a MaxLag. It need not be unique.
@@ -393,6 +280,11 @@ type Hooks struct {
 
 	// SubscriptionEnded is told why a subscription ended, once, when no delivery of it begins any more.
 	SubscriptionEnded func(topic, subscription string, cause error)
+
+	// MemberEnded is told why a member of a group ended, once, when none of its handlers and callbacks runs any more.
+	// MemberPutOut is told that one was put out for lack of progress, and will join again.
+	MemberEnded  func(group, member string, cause error)
+	MemberPutOut func(group, member string)
 
 	// CallbackPanicked is told of a panic in a callback of PublishAsync.
 	CallbackPanicked func(topic string, value any, stack []byte)

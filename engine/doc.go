@@ -1,8 +1,9 @@
 // Package engine is Leat's public API: an embeddable, in-process, partitioned, append-only log.
 //
-// There are five nouns. An [Engine] holds topics. A [Topic] has a name and a number of partitions. A [Partition] is a
-// totally ordered log of records; a record's offset is its index. A [Reader] pulls the records of one partition; a
-// [Subscription] pushes those of all partitions of a topic to a handler.
+// An [Engine] holds topics. A [Topic] has a name and a number of partitions. A [Partition] is a totally ordered log of
+// records; a record's offset is its index. A [Reader] pulls the records of one partition; a [Subscription] pushes those of
+// all partitions of a topic to a handler. The members of a [Group] share the records of some topics: a [Member] has a
+// handler, a [Consumer] polls.
 //
 //	e, err := engine.Open(engine.Config{})
 //	orders, err := e.CreateTopic("orders", engine.TopicConfig{Partitions: 4})
@@ -16,8 +17,8 @@
 //
 // Ways in, from the most convenient to the fastest: [Topic.Publish] waits and says where the record is;
 // [Topic.PublishBatch] does so for many; [Topic.TryPublish] and [Topic.PublishAsync] do not wait for the log;
-// [Partition.Appender] has a partition for itself. Ways out: [Topic.Subscribe]; [Partition.Reader]; the iterators
-// [Partition.Follow] and [Partition.Records]; [Partition.ReadAt].
+// [Partition.Appender] has a partition for itself. Ways out: [Topic.Subscribe]; [Group.Join] and [Group.Consumer];
+// [Partition.Reader]; the iterators [Partition.Follow] and [Partition.Records]; [Partition.ReadAt].
 //
 // What it does not do: keep order across partitions, survive the process, or talk to another one.
 package engine

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/leatlog/leat/engine/internal/dispatch"
+	"github.com/leatlog/leat/engine/internal/due"
 	"github.com/leatlog/leat/engine/internal/names"
 	"github.com/leatlog/leat/engine/internal/partition"
 	"github.com/leatlog/leat/internal/atomicx"
@@ -20,27 +21,30 @@ import (
 // Engine holds topics. All its methods may be called from any goroutine, handlers included.
 type Engine struct {
 	// Immutable after Open.
-	cfg   Config
-	clock atomicx.Clock
-	pool  *segment.Pool
-	work  *dispatch.Pool // runs handlers
-	calls *dispatch.Pool // runs callbacks: a handler may wait for one
-	crowd *partition.Crowd
-	ctx   context.Context // ends at Close; the parent of every handler's
-	stop  context.CancelFunc
+	cfg    Config
+	clock  atomicx.Clock
+	pool   *segment.Pool
+	work   *dispatch.Pool // runs handlers
+	calls  *dispatch.Pool // runs callbacks: a handler may wait for one
+	crowd  *partition.Crowd
+	alarms *due.Alarms
+	ctx    context.Context // ends at Close; the parent of every handler's
+	stop   context.CancelFunc
 
 	// rested is broadcast when a lane has caught up; Drain waits on it.
 	rested atomicx.Event
 
-	subs     atomic.Uint64 // how many subscriptions there have been; added to by Subscribe, publishes no memory
-	draining atomic.Bool   // set by Drain, read by CreateTopic; publishes no memory
-	closing  sync.Once
-	last     []*Topic      // those that Close waits for; set inside closing
-	told     atomic.Bool   // set when all has been told that Close has to tell; read by whoever closes, publishes no memory
-	closed   chan struct{} // closed when the engine is down
+	subs        atomic.Uint64 // how many subscriptions there have been; added to by Subscribe, publishes no memory
+	draining    atomic.Bool   // set by Drain, read by CreateTopic; publishes no memory
+	closing     sync.Once
+	last        []*Topic // those that Close waits for; set inside closing, as is lastMembers
+	lastMembers []*Member
+	told        atomic.Bool   // set when all has been told that Close has to tell; read by whoever closes, publishes no memory
+	closed      chan struct{} // closed when the engine is down
 
 	mu      sync.Mutex
 	topics  map[string]*Topic   // under mu; nil once closing
+	groups  map[string]*Group   // under mu
 	deleted map[*Topic]struct{} // under mu: those that still have something going on; nil once closing
 }
 
@@ -57,9 +61,11 @@ func Open(c Config) (*Engine, error) {
 		pool:    segment.NewPool(c.MaxMemory, keptMemory),
 		closed:  make(chan struct{}),
 		topics:  map[string]*Topic{},
+		groups:  map[string]*Group{},
 		deleted: map[*Topic]struct{}{},
 	}
 	e.crowd = partition.NewCrowd(c.Workers)
+	e.alarms = due.NewAlarms(&e.clock)
 	e.work = dispatch.NewPool(c.Workers, e.escaped)
 	e.calls = dispatch.NewPool(callbackWorkers, e.escaped)
 	e.ctx, e.stop = context.WithCancel(context.Background())

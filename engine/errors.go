@@ -16,7 +16,8 @@ var (
 	// ErrClosed is returned after Close by every call that publishes, reads, subscribes, creates or looks up. It is final.
 	ErrClosed = partition.ErrClosed
 
-	// ErrDraining is returned by publishes after Drain, but not by those of handlers and callbacks. It is final.
+	// ErrDraining is returned after Drain by publishes, but not by those of handlers and callbacks, and by CreateTopic and
+	// SetPartitions. It is final.
 	ErrDraining = partition.ErrDraining
 
 	// ErrTopicDeleted is returned by calls on a topic, and on what belongs to it, after DeleteTopic. It is final for that
@@ -38,6 +39,9 @@ var (
 
 	// ErrUnknownPartition is returned for a partition that the topic does not have, also when a Partitioner chose it.
 	ErrUnknownPartition = errors.New("leat: unknown partition")
+
+	// ErrShrink is returned by SetPartitions for fewer partitions than there are: what they hold could not go anywhere.
+	ErrShrink = errors.New("leat: a topic cannot have fewer partitions than before")
 
 	// ErrPartitioner is returned by a publish whose Partitioner panicked.
 	ErrPartitioner = errors.New("leat: partitioner panicked")
@@ -87,6 +91,16 @@ var (
 
 	// ErrSubscriptionClosed is what ends a subscription that was closed by its Close.
 	ErrSubscriptionClosed = errors.New("leat: subscription closed")
+
+	// ErrNoToken is returned by Ack and its like for a message that is not settled by hand: the mode is not Manual.
+	ErrNoToken = delivery.ErrNoToken
+
+	// ErrNotOwner is returned by AckThrough in a shared group, where the records below are other members' as well.
+	ErrNotOwner = delivery.ErrNotOwner
+
+	// ErrRejected is wrapped by the error of a handler that never wants to see the record again, where records are settled one
+	// by one; and by what hooks and dead letters are told of records that were rejected.
+	ErrRejected = delivery.ErrRejected
 
 	// ErrGoexit is the failure of a handler that called runtime.Goexit.
 	ErrGoexit = delivery.ErrGoexit

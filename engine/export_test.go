@@ -5,3 +5,15 @@ func FirstAt(c TopicConfig, off Offset) TopicConfig {
 	c.first = uint64(off)
 	return c
 }
+
+// Coming is SetPartitions up to where publishers do not see the partitions yet; appear does the rest.
+func (t *Topic) Coming(n int) (appear func(), err error) {
+	t.growing.Lock()
+	defer t.growing.Unlock()
+	before := t.parts.load()
+	parts := t.newPartitions(before, n)
+	if err := t.add(parts, len(before)); err != nil {
+		return nil, err
+	}
+	return func() { t.parts.store(parts) }, nil
+}

@@ -54,3 +54,6 @@ type BatchHandler interface {
 	Handler
 	OnBatch(ctx context.Context, ms []Message) error
 }
+
+// Token stands for one delivery of one record in Manual mode, to settle it when the message is not valid any more.
+type Token = delivery.Token

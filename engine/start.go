@@ -22,6 +22,7 @@ const (
 	startAt
 	startSince
 	startLast
+	startShift
 )
 
 // Earliest begins at the oldest record that is still there.
@@ -49,6 +50,24 @@ func Since(t time.Time) Start {
 // Last begins n records before the end, or at the oldest if there are fewer. Last(0) is Latest.
 func Last(n int64) Start { return Start{kind: startLast, n: n} }
 
+// Shift moves a position by n records: forward, or back if n is negative, and not beyond what there is. It is for Seek and
+// ResetOffsets; elsewhere there is no position yet that could be moved, and it is ErrConfig.
+func Shift(n int64) Start { return Start{kind: startShift, n: n} }
+
+// from is in for who is at a position already.
+func (s Start) from(p *partition.Partition, def startKind, at Offset) func(first, next uint64) (uint64, error) {
+	if s.kind != startShift {
+		return s.in(p, def)
+	}
+	return func(first, next uint64) (uint64, error) {
+		from := min(max(uint64(at), first), next)
+		if s.n < 0 {
+			return from - min(uint64(-s.n), from-first), nil
+		}
+		return from + min(uint64(s.n), next-from), nil
+	}
+}
+
 // in returns the function that makes an offset of s, given what the partition holds; the default is def.
 func (s Start) in(p *partition.Partition, def startKind) func(first, next uint64) (uint64, error) {
 	kind := s.kind
@@ -66,6 +85,8 @@ func (s Start) in(p *partition.Partition, def startKind) func(first, next uint64
 			return uint64(s.n), nil
 		case startSince:
 			return min(max(p.Log().OffsetAt(s.n), first), next), nil
+		case startShift:
+			return 0, configError("Shift where there is no position")
 		case startLast:
 			if s.n < 0 {
 				return 0, configError("Last(%d)", s.n)

@@ -40,7 +40,7 @@ type PartitionStats struct {
 	Callbacks   int    // callbacks of PublishAsync that have not run
 	Blocked     int    // publishers that wait
 	Full        bool   // the appender waits for room
-	HeldBy      string // the subscription or reader whose position keeps it from making room
+	HeldBy      string // a subscription or reader whose position keeps it from making room
 	Exclusive   bool   // an Appender is open
 }
 
@@ -85,7 +85,7 @@ func (t *Topic) Stats() TopicStats {
 	for _, sub := range t.subscriptions() { // first, so that no position is beyond an end
 		s.Subscriptions = append(s.Subscriptions, sub.Stats())
 	}
-	for _, p := range t.parts {
+	for _, p := range t.made.load() { // all, so that each lane above has its partition
 		s.Partitions = append(s.Partitions, p.Stats())
 	}
 	slices.SortFunc(s.Subscriptions, func(a, b SubscriptionStats) int { return strings.Compare(a.ID, b.ID) })
@@ -99,7 +99,7 @@ func (p *Partition) Stats() PartitionStats { return PartitionStats(p.p.Stats()) 
 func (s *Subscription) Stats() SubscriptionStats {
 	r := SubscriptionStats{ID: s.id}
 	now := s.t.e.clock.Now()
-	for _, l := range s.lanes {
+	for _, l := range s.lanes.load() {
 		r.Lanes = append(r.Lanes, l.Stats(now))
 	}
 	return r

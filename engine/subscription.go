@@ -22,14 +22,21 @@ type Subscription struct {
 	named bool
 	seq   uint64 // tells it from others that have had its id
 	cfg   SubscribeConfig
-	lanes []*delivery.Lane
-	ctx   context.Context // the parent of what the handler gets
+	bury  func(ctx context.Context, m *Message, err error) error
+	lane  *delivery.Config // of every lane
+	opt   dispatch.Options // of every lane's task
+	ctx   context.Context  // the parent of what the handler gets
 	stop  context.CancelFunc
 	done  chan struct{} // closed when no handler runs and none will
 
-	mu   sync.Mutex
-	left int   // under mu: lanes that have not ended, and one for halt
-	err  error // under mu: what ended the subscription
+	// lanes has one for each partition. It is replaced under mu while the subscription lives, and loaded by everybody. Storing
+	// it publishes the lanes.
+	lanes list[delivery.Runner]
+
+	mu     sync.Mutex
+	left   int   // under mu: lanes that have not ended, and one for halt
+	err    error // under mu: what ended the subscription
+	paused bool  // under mu: it was paused as a whole, and so will be lanes that come
 }
 
 // Subscribe starts delivering records to h.
@@ -44,13 +51,22 @@ func (t *Topic) Subscribe(h Handler, c SubscribeConfig) (*Subscription, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Subscription{t: t, named: c.ID != "", cfg: c, seq: t.e.subs.Add(1), done: make(chan struct{}), left: len(t.parts) + 1}
+	s := &Subscription{t: t, named: c.ID != "", cfg: c, seq: t.e.subs.Add(1), done: make(chan struct{})}
 	if !s.named {
 		s.cfg.ID = fmt.Sprintf("#%d", s.seq) // no user can give that name
 	} else if err := names.Check(c.ID); err != nil {
 		return nil, fmt.Errorf("%w: subscription %w", ErrName, err)
 	}
 	s.id = s.cfg.ID
+	if s.bury, err = t.e.burier(c.DeadLetter, s.id); err != nil {
+		return nil, err
+	}
+	switch _, batch := h.(BatchHandler); {
+	case c.DeadLetter == t.name:
+		return nil, configError("DeadLetter is the topic itself")
+	case batch && c.ByKey.Handlers > 0:
+		return nil, configError("ByKey is not for a BatchHandler")
+	}
 	s.ctx, s.stop = context.WithCancel(t.e.ctx)
 
 	// The lanes are made under mu, so that the topic cannot end between a look and the entry in subs.
@@ -69,7 +85,7 @@ func (t *Topic) Subscribe(h Handler, c SubscribeConfig) (*Subscription, error) {
 		return nil, err
 	}
 	t.subs[s.id] = s
-	for _, l := range s.lanes {
+	for _, l := range s.lanes.load() {
 		l.Start()
 	}
 	return s, nil
@@ -78,7 +94,7 @@ func (t *Topic) Subscribe(h Handler, c SubscribeConfig) (*Subscription, error) {
 // makeLanes makes a lane for each partition, or none. The caller holds t.mu.
 func (s *Subscription) makeLanes(h Handler) error {
 	t, c := s.t, s.cfg
-	lanes := &delivery.Config{
+	s.lane = &delivery.Config{
 		Topic:         t.name,
 		Handler:       delivery.Handler{One: h.OnMessage},
 		AtMostOnce:    c.Mode == AtMostOnce,
@@ -86,6 +102,10 @@ func (s *Subscription) makeLanes(h Handler) error {
 		MaxDeliveries: c.MaxDeliveries,
 		BatchSize:     c.BatchSize,
 		ErrorOnGap:    c.Gap == FailOnGap,
+		Parallel:      c.ByKey.Handlers,
+		MaxInFlight:   c.ByKey.MaxInFlight,
+		MaxKeys:       c.ByKey.MaxKeys,
+		Bury:          s.bury,
 		Clock:         &t.e.clock,
 		Rested:        &t.e.rested,
 		OnGap:         s.onGap,
@@ -95,36 +115,43 @@ func (s *Subscription) makeLanes(h Handler) error {
 		OnEvicted:     s.evicted,
 	}
 	if b, ok := h.(BatchHandler); ok {
-		lanes.Handler = delivery.Handler{Batch: b.OnBatch}
+		s.lane.Handler = delivery.Handler{Batch: b.OnBatch}
 	}
-	opt := dispatch.Options{Dedicated: c.Dedicated}
-	if !c.Dedicated && c.MaxConcurrency < len(t.parts) {
-		opt.Limiter = t.e.work.NewLimiter(c.MaxConcurrency)
+	s.opt.Dedicated = c.Dedicated
+	if !c.Dedicated { // also if there are few partitions: there may be more one day
+		s.opt.Limiter = t.e.work.NewLimiter(c.MaxConcurrency)
 	}
-	remembered := t.positions[s.id].at
-	for i, p := range t.parts {
+	before, known := t.positions[s.id]
+	parts := t.made.load()
+	lanes := make([]delivery.Runner, 0, len(parts))
+	for i, p := range parts {
 		start := c.Start.in(p.p, startLatest)
-		if c.Start == (Start{}) && i < len(remembered) {
-			start = resume(remembered[i])
+		if known && c.Start == (Start{}) {
+			start = before.resume(i, Offset(t.cfg.first))
 		}
-		gate := &partition.Gate{Name: s.id, Gating: !c.NonGating, MaxLag: uint64(c.MaxLag)}
-		l, err := delivery.New(s.ctx, lanes, p.p, gate, t.e.work, opt, start)
+		l, err := s.newLane(p, start)
 		if err != nil {
-			lanes.OnEnd = func(error) {} // the subscription never was
-			for _, l := range s.lanes {
+			s.lane.OnEnd = func(error) {} // the subscription never was
+			for _, l := range lanes {
 				l.Stop(err)
 				l.Start()
 			}
 			return err
 		}
-		s.lanes = append(s.lanes, l)
+		lanes = append(lanes, l)
 	}
+	s.left = len(lanes) + 1
+	s.lanes.store(lanes)
 	return nil
 }
 
-// resume starts where an earlier subscription ended. What was dropped since then becomes a gap notice.
-func resume(off Offset) delivery.Start {
-	return func(_, next uint64) (uint64, error) { return min(uint64(off), next), nil }
+// newLane makes the lane for a partition.
+func (s *Subscription) newLane(p *Partition, start delivery.Start) (delivery.Runner, error) {
+	gate := &partition.Gate{Name: s.id, Gating: !s.cfg.NonGating, MaxLag: uint64(s.cfg.MaxLag)}
+	if s.cfg.Mode == Manual {
+		return s.newSolo(p, gate, start)
+	}
+	return newRunner(s.ctx, s.lane, p.p, gate, s.t.e.work, s.opt, start)
 }
 
 // ID returns the subscription's name.
@@ -133,22 +160,23 @@ func (s *Subscription) ID() string { return s.id }
 // Topic returns the topic.
 func (s *Subscription) Topic() *Topic { return s.t }
 
-// lane returns the lane of a partition.
-func (s *Subscription) lane(partition int) (*delivery.Lane, error) {
-	if partition < 0 || partition >= len(s.lanes) {
-		return nil, s.t.unknownPartition(partition)
+// of returns the lane of a partition.
+func (s *Subscription) of(partition int) (delivery.Runner, error) {
+	lanes := s.lanes.load()
+	if partition < 0 || partition >= len(lanes) {
+		return nil, s.t.unknownPartition(partition, len(lanes))
 	}
-	return s.lanes[partition], nil
+	return lanes[partition], nil
 }
 
 // some returns the lanes of the given partitions, or all if none is given.
-func (s *Subscription) some(partitions []int) ([]*delivery.Lane, error) {
+func (s *Subscription) some(partitions []int) ([]delivery.Runner, error) {
 	if len(partitions) == 0 {
-		return s.lanes, nil
+		return s.lanes.load(), nil
 	}
-	lanes := make([]*delivery.Lane, 0, len(partitions))
+	lanes := make([]delivery.Runner, 0, len(partitions))
 	for _, i := range partitions {
-		l, err := s.lane(i)
+		l, err := s.of(i)
 		if err != nil {
 			return nil, err
 		}
@@ -158,8 +186,10 @@ func (s *Subscription) some(partitions []int) ([]*delivery.Lane, error) {
 }
 
 // Pause stops deliveries from the given partitions, or from all: none begins after it returned. One that is going on may
-// still end. A paused subscription holds back publishers like a slow one.
+// still end. A paused subscription holds back publishers like a slow one. If all are paused, so are those that the topic gets
+// later, until all are resumed.
 func (s *Subscription) Pause(partitions ...int) error {
+	s.pauseAll(partitions, true)
 	lanes, err := s.some(partitions)
 	for _, l := range lanes {
 		l.Pause()
@@ -169,6 +199,7 @@ func (s *Subscription) Pause(partitions ...int) error {
 
 // Resume lets them go on with the record that was next.
 func (s *Subscription) Resume(partitions ...int) error {
+	s.pauseAll(partitions, false)
 	lanes, err := s.some(partitions)
 	for _, l := range lanes {
 		l.Resume()
@@ -176,19 +207,29 @@ func (s *Subscription) Resume(partitions ...int) error {
 	return err
 }
 
+// pauseAll notes what is to hold for lanes that come later, if no partitions are given. The caller looks at the lanes there are
+// only then: one that is being added goes by the note, or is there.
+func (s *Subscription) pauseAll(partitions []int, on bool) {
+	if len(partitions) == 0 {
+		s.mu.Lock()
+		s.paused = on
+		s.mu.Unlock()
+	}
+}
+
 // Seek makes the record that to says the next one that is delivered of a partition. It takes effect at once, also while a
 // handler runs, and cannot be undone by that handler's return. Publishers do not wait for what is read again.
 func (s *Subscription) Seek(partition int, to Start) error {
-	l, err := s.lane(partition)
+	l, err := s.of(partition)
 	if err != nil {
 		return err
 	}
-	return l.Seek(to.in(s.t.parts[partition].p, startLatest))
+	return l.Seek(to.from(s.t.made.load()[partition].p, startLatest, l.Position()))
 }
 
 // Position returns the offset of the next record to process: everything below it is processed, or was skipped by Seek.
 func (s *Subscription) Position(partition int) (Offset, error) {
-	l, err := s.lane(partition)
+	l, err := s.of(partition)
 	if err != nil {
 		return 0, err
 	}
@@ -197,7 +238,7 @@ func (s *Subscription) Position(partition int) (Offset, error) {
 
 // Lag returns how many records of all partitions wait to be processed.
 func (s *Subscription) Lag() (n int64) {
-	for _, l := range s.lanes {
+	for _, l := range s.lanes.load() {
 		n += l.Lag()
 	}
 	return n
@@ -234,7 +275,7 @@ func (s *Subscription) halt(cause error) (first bool) {
 		s.err = cause
 	}
 	s.mu.Unlock()
-	for _, l := range s.lanes {
+	for _, l := range s.lanes.load() { // all there will be: none is added once err is set
 		l.Stop(cause)
 	}
 	if first {
@@ -291,6 +332,16 @@ type remembered struct {
 	at  []Offset
 }
 
+// resume starts there. What was dropped since then becomes a gap notice. A partition that has come since then starts with the
+// first record that was ever published to it.
+func (r remembered) resume(partition int, first Offset) delivery.Start {
+	off := first
+	if partition < len(r.at) {
+		off = r.at[partition]
+	}
+	return func(_, next uint64) (uint64, error) { return min(uint64(off), next), nil }
+}
+
 // ending takes s off the list of the living, and remembers where it is.
 func (t *Topic) ending(s *Subscription) {
 	t.mu.Lock()
@@ -316,8 +367,9 @@ func (t *Topic) ended(s *Subscription) {
 
 // positions returns where the lanes are.
 func (s *Subscription) positions() []Offset {
-	at := make([]Offset, len(s.lanes))
-	for i, l := range s.lanes {
+	lanes := s.lanes.load()
+	at := make([]Offset, len(lanes))
+	for i, l := range lanes {
 		at[i] = l.Position()
 	}
 	return at
@@ -365,21 +417,29 @@ func (s *Subscription) onGap(partition int, from, to int64) {
 }
 
 func (s *Subscription) onFailure(ctx context.Context, m *Message, err error) {
-	e := s.t.e
-	if p := (*PanicError)(nil); errors.As(err, &p) {
-		e.log(slog.LevelError, "leat: handler panicked", "topic", s.t.name, "subscription", s.id, "partition", m.Partition,
-			"offset", m.Offset, "panic", p.Value, "stack", string(p.Stack))
-	}
-	if f := e.cfg.Hooks.HandlerFailed; f != nil {
-		e.guard(func() { f(ctx, s.id, m, err) })
-	}
+	s.t.e.handlerFailed(ctx, m, err, s.id)
 }
 
 func (s *Subscription) onDrop(ctx context.Context, m *Message, err error) {
-	e := s.t.e
-	e.log(slog.LevelError, "leat: record given up", "topic", s.t.name, "subscription", s.id, "partition", m.Partition,
+	s.t.e.recordDropped(ctx, m, err, s.id)
+}
+
+// handlerFailed tells of a failed delivery to a subscription or group.
+func (e *Engine) handlerFailed(ctx context.Context, m *Message, err error, consumer string) {
+	if p := (*PanicError)(nil); errors.As(err, &p) {
+		e.log(slog.LevelError, "leat: handler panicked", "topic", m.Topic, "subscription", consumer, "partition", m.Partition,
+			"offset", m.Offset, "panic", p.Value, "stack", string(p.Stack))
+	}
+	if f := e.cfg.Hooks.HandlerFailed; f != nil {
+		e.guard(func() { f(ctx, consumer, m, err) })
+	}
+}
+
+// recordDropped tells of a record that was given up.
+func (e *Engine) recordDropped(ctx context.Context, m *Message, err error, consumer string) {
+	e.log(slog.LevelError, "leat: record given up", "topic", m.Topic, "subscription", consumer, "partition", m.Partition,
 		"offset", m.Offset, "attempts", m.Attempt, "error", err)
 	if f := e.cfg.Hooks.Dropped; f != nil {
-		e.guard(func() { f(ctx, s.id, m, err) })
+		e.guard(func() { f(ctx, consumer, m, err) })
 	}
 }

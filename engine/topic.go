@@ -22,11 +22,19 @@ func (id TopicID) String() string { return hex.EncodeToString(id[:]) }
 // Topic is a named set of partitions. All its methods may be called from any goroutine.
 type Topic struct {
 	// Immutable after CreateTopic.
-	e     *Engine
-	name  string
-	id    TopicID
-	cfg   TopicConfig
-	parts []*Partition
+	e    *Engine
+	name string
+	id   TopicID
+	cfg  TopicConfig // Partitions is how many it began with
+
+	// parts are the partitions that publishers choose from, and everybody sees. It is replaced under growing, and loaded by
+	// each publish. Storing it publishes the partitions, and the lanes that wait for what comes into them.
+	parts list[*Partition]
+	// made are all partitions: also those that are not in parts yet, because somebody has still to be told that they come. It
+	// is replaced under mu while the topic lives, and loaded by whoever must not miss one. Storing it publishes them.
+	made list[*Partition]
+
+	growing sync.Mutex // held while partitions are added; taken before mu, and by nobody who ends something
 
 	down chan struct{} // closed when the partitions have ended and their memory is given back
 	gone chan struct{} // closed when no handler or callback runs any more, either
@@ -34,6 +42,7 @@ type Topic struct {
 	mu        sync.Mutex
 	subs      map[string]*Subscription   // under mu: those that have not ended; nil once the topic has
 	closed    map[*Subscription]struct{} // under mu: those that have ended but for a lane, whose handler may be running
+	groups    map[*Group]struct{}        // under mu: those that read the topic
 	positions map[string]remembered      // under mu: where named subscriptions ended
 	cause     error                      // under mu: what ended the topic
 }
@@ -50,8 +59,19 @@ func newTopic(e *Engine, name string, c TopicConfig) *Topic {
 		positions: map[string]remembered{},
 	}
 	rand.Read(t.id[:])
-	for i := range c.Partitions {
-		p := partition.New(partition.Config{
+	parts := t.newPartitions(nil, c.Partitions)
+	t.run(parts)
+	t.made.store(parts)
+	t.parts.store(parts)
+	return t
+}
+
+// newPartitions returns a copy of parts with new ones behind it, so that there are n. Nothing of them runs.
+func (t *Topic) newPartitions(parts []*Partition, n int) []*Partition {
+	e, c := t.e, &t.cfg
+	parts = append(make([]*Partition, 0, n), parts...)
+	for i := len(parts); i < n; i++ {
+		parts = append(parts, &Partition{t, partition.New(partition.Config{
 			Index:          i,
 			Limits:         c.limits(),
 			OnFull:         c.OnFull,
@@ -69,11 +89,16 @@ func newTopic(e *Engine, name string, c TopicConfig) *Topic {
 			Crowd:    e.crowd,
 			OnWorker: e.onWorker,
 			Panicked: t.callbackPanicked,
-		})
-		t.parts = append(t.parts, &Partition{t: t, p: p})
-		go p.Run()
+		})})
 	}
-	return t
+	return parts
+}
+
+// run starts partitions that are new.
+func (t *Topic) run(parts []*Partition) {
+	for _, p := range parts {
+		go p.p.Run()
+	}
 }
 
 // Name returns the topic's name.
@@ -82,56 +107,64 @@ func (t *Topic) Name() string { return t.name }
 // ID returns the topic's identity.
 func (t *Topic) ID() TopicID { return t.id }
 
-// Config returns the configuration, with every default filled in.
-func (t *Topic) Config() TopicConfig { return t.cfg }
+// Config returns the configuration, with every default filled in, and the present number of partitions.
+func (t *Topic) Config() TopicConfig {
+	c := t.cfg
+	c.Partitions = t.Partitions()
+	return c
+}
 
 // Partitions returns how many partitions the topic has.
-func (t *Topic) Partitions() int { return len(t.parts) }
+func (t *Topic) Partitions() int { return len(t.parts.load()) }
 
 // Partition returns one partition.
-func (t *Topic) Partition(i int) (*Partition, error) {
-	if i < 0 || i >= len(t.parts) {
-		return nil, t.unknownPartition(i)
+func (t *Topic) Partition(i int) (*Partition, error) { return t.at(t.parts.load(), i) }
+
+// at returns one of parts.
+func (t *Topic) at(parts []*Partition, i int) (*Partition, error) {
+	if i < 0 || i >= len(parts) {
+		return nil, t.unknownPartition(i, len(parts))
 	}
-	return t.parts[i], nil
+	return parts[i], nil
 }
 
-func (t *Topic) unknownPartition(i int) error {
-	return fmt.Errorf("%w: %d of topic %s, which has %d", ErrUnknownPartition, i, t.name, len(t.parts))
+func (t *Topic) unknownPartition(i, n int) error {
+	return fmt.Errorf("%w: %d of topic %s, which has %d", ErrUnknownPartition, i, t.name, n)
 }
 
-// choose asks the partitioner. Ours are called by their types, so that the record stays on the caller's stack.
-func (t *Topic) choose(r *Record) (*Partition, error) {
-	n := len(t.parts)
+// choose asks the partitioner for one of parts. They are all that one publish goes by: there may be more before it is over.
+// Partitioners of ours are called by their types, so that the record stays on the caller's stack.
+func (t *Topic) choose(parts []*Partition, r *Record) (*Partition, error) {
+	n := len(parts)
 	switch p := t.cfg.Partitioner.(type) {
 	case *byKey:
 		if n == 1 {
-			return t.parts[0], nil
+			return parts[0], nil
 		}
-		return t.parts[p.Partition(r, n)], nil
+		return parts[p.Partition(r, n)], nil
 	case *roundRobin:
-		return t.parts[p.Partition(r, n)], nil
+		return parts[p.Partition(r, n)], nil
 	case explicit:
-		return t.Partition(int(r.Partition))
+		return t.at(parts, int(r.Partition))
 	default:
-		return t.ask(p, *r)
+		return t.ask(p, parts, *r)
 	}
 }
 
 // ask calls a partitioner of the user's.
-func (t *Topic) ask(p Partitioner, r Record) (chosen *Partition, err error) {
+func (t *Topic) ask(p Partitioner, parts []*Partition, r Record) (chosen *Partition, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			chosen, err = nil, fmt.Errorf("%w: %v", ErrPartitioner, v)
 		}
 	}()
-	return t.Partition(p.Partition(&r, len(t.parts)))
+	return t.at(parts, p.Partition(&r, len(parts)))
 }
 
 // Publish appends r to the partition that the topic's Partitioner chooses, and returns where once readers can see it. It
 // waits for the appender and, under Block, for room, until ctx ends.
 func (t *Topic) Publish(ctx context.Context, r Record) (Published, error) {
-	p, err := t.choose(&r)
+	p, err := t.choose(t.parts.load(), &r)
 	if err != nil {
 		return Published{}, err
 	}
@@ -142,7 +175,7 @@ func (t *Topic) Publish(ctx context.Context, r Record) (Published, error) {
 // published before, or the error is ErrFull. Should a record that is on its way fail after all, because the topic ends or
 // is full under Reject, or an Appender takes the partition, Stats counts it.
 func (t *Topic) TryPublish(r Record) error {
-	p, err := t.choose(&r)
+	p, err := t.choose(t.parts.load(), &r)
 	if err != nil {
 		return err
 	}
@@ -153,7 +186,7 @@ func (t *Topic) TryPublish(r Record) error {
 // look at ctx if there is room. If done is not nil it is called with the result, once, on a worker, in offset order for each
 // partition. After an error done is not called.
 func (t *Topic) PublishAsync(ctx context.Context, r Record, done func(Published, error)) error {
-	p, err := t.choose(&r)
+	p, err := t.choose(t.parts.load(), &r)
 	if err != nil {
 		return err
 	}
@@ -164,18 +197,19 @@ func (t *Topic) PublishAsync(ctx context.Context, r Record, done func(Published,
 // Partition and Offset of each. If some fail the error is a *BatchError that says which: those of a partition fail together,
 // but for one for which no partition was found. An empty batch does nothing.
 func (t *Topic) PublishBatch(ctx context.Context, rs []Record) error {
-	if len(t.parts) == 1 && len(rs) > 0 && t.alwaysFirst() {
-		err := t.parts[0].PublishBatch(ctx, rs)
+	parts := t.parts.load()
+	if len(parts) == 1 && len(rs) > 0 && t.alwaysFirst() {
+		err := parts[0].PublishBatch(ctx, rs)
 		if err == nil {
 			return nil
 		}
 		return &BatchError{Errs: slices.Repeat([]error{err}, len(rs))}
 	}
-	byPart := make([][]int, len(t.parts))
+	byPart := make([][]int, len(parts))
 	errs := make([]error, len(rs))
 	failed := false
 	for i := range rs {
-		p, err := t.choose(&rs[i])
+		p, err := t.choose(parts, &rs[i])
 		if err != nil {
 			errs[i], failed = err, true
 			continue
@@ -191,7 +225,7 @@ func (t *Topic) PublishBatch(ctx context.Context, rs []Record) error {
 		for _, i := range is {
 			batch = append(batch, rs[i])
 		}
-		err := t.parts[part].PublishBatch(ctx, batch)
+		err := parts[part].PublishBatch(ctx, batch)
 		for j, i := range is {
 			if err != nil {
 				errs[i], failed = err, true
@@ -217,7 +251,7 @@ func (t *Topic) alwaysFirst() bool {
 
 // Flush returns once every publish that was accepted before it is in its log or has failed, and its callback has run.
 func (t *Topic) Flush(ctx context.Context) error {
-	for _, p := range t.parts {
+	for _, p := range t.parts.load() {
 		if err := p.Flush(ctx); err != nil {
 			return err
 		}
@@ -242,9 +276,10 @@ func (t *Topic) halt(cause error) []*Subscription {
 	t.subs = nil
 	t.mu.Unlock()
 	// The partitions first: the gates of the subscriptions, when they go, must not make room for publishers that are to fail.
-	for _, p := range t.parts {
+	for _, p := range t.made.load() { // for good: none is added to a topic that has ended
 		p.p.Close(cause)
 	}
+	t.e.topicEnded(t)
 	subs = slices.DeleteFunc(subs, func(s *Subscription) bool { return !s.halt(cause) })
 	go t.wind()
 	return subs
@@ -252,14 +287,15 @@ func (t *Topic) halt(cause error) []*Subscription {
 
 // wind waits for what an ended topic has going on, and gives back what it has.
 func (t *Topic) wind() {
-	for _, p := range t.parts {
+	parts := t.made.load()
+	for _, p := range parts {
 		<-p.p.Done()
 	}
-	for _, p := range t.parts {
+	for _, p := range parts {
 		p.p.Free()
 	}
 	close(t.down)
-	for _, p := range t.parts {
+	for _, p := range parts {
 		p.p.FlushCallbacks()
 	}
 	for _, s := range t.subscriptions() {

@@ -14,8 +14,8 @@ import (
 // layers says who may import whom: a package imports only packages of rows above its own. A package without a row has that of
 // the nearest folder above it. A row may name packages that are not there yet.
 var layers = [][]string{
-	{"internal/atomicx", "segment/frame", "segment/vfs"},
-	{"ring", "cursor", "segment", "internal/explore", "internal/testkit"},
+	{"internal/atomicx", "internal/mutant", "segment/frame", "segment/vfs"},
+	{"ring", "cursor", "segment", "internal/check", "internal/explore", "internal/testkit"},
 	{"segment/disk"},
 	{"engine/internal"}, // parts that know nothing of each other, and ...
 	{"engine/internal/group", "engine/internal/storage"},
@@ -34,6 +34,7 @@ var apart = []string{"ring", "cursor", "segment"}
 
 // testsOnly are packages, of this module and others, that no package imports except in its tests, with the exceptions.
 var testsOnly = map[string][]string{
+	module + "/internal/check":    nil,
 	module + "/internal/explore":  nil,
 	module + "/internal/lint":     nil,
 	module + "/internal/testkit":  nil,

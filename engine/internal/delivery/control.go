@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/leatlog/leat/engine/internal/partition"
-	"github.com/leatlog/leat/internal/atomicx"
+	"github.com/leatlog/leat/internal/mutant"
 )
 
 // Pause stops deliveries: none begins after it returned. One that is going on may still end.
@@ -20,15 +20,26 @@ func (l *Lane) Resume() {
 func (l *Lane) Paused() bool { return l.wish.Load()&wishPause != 0 }
 
 // Stop ends the lane for a reason, of which the first counts: no delivery begins after it returned, and the gate is gone. One
-// that is going on may still end; OnEnd is called after it.
-func (l *Lane) Stop(cause error) {
+// that is going on may still end, and commits; OnEnd is called after it.
+func (l *Lane) Stop(cause error) { l.stop(cause, false) }
+
+// Fence is Stop that makes the position final: what is still going on commits no more.
+func (l *Lane) Fence(cause error) { l.stop(cause, true) }
+
+func (l *Lane) stop(cause error, seal bool) {
 	l.mu.Lock()
 	if l.cause == nil {
 		l.cause = cause
 	}
+	for seal && !(mutant.Enabled && mutant.Is(mutant.CommitAfterFence)) {
+		p := l.pos.Load()
+		seal = !l.pos.CompareAndSwap(p, p|sealed) // fails if the worker has just moved it
+	}
 	l.mu.Unlock()
 	l.interrupt(wishStop)
-	l.part.RemoveGate(l.gate)
+	if !l.cfg.GateKept {
+		l.part.RemoveGate(l.gate)
+	}
 }
 
 // evicted is told by the gate that the lane lags too far behind.
@@ -46,17 +57,9 @@ func (l *Lane) why() error {
 	return l.cause
 }
 
-// interrupt sets a wish and returns when no delivery can begin that does not know it; see the proof.
+// interrupt sets a wish and returns when no delivery can begin that does not know it.
 func (l *Lane) interrupt(wish uint32) {
-	l.wish.Or(wish)
-	l.settle()
-}
-
-// settle is the second half of interrupt, after the wish has been set.
-func (l *Lane) settle() {
-	for turn := uint32(0); l.phase.Load() == aboutTo; turn++ {
-		atomicx.Relax(turn)
-	}
+	l.shut(wish)
 	l.task.Wake()
 }
 
@@ -75,9 +78,12 @@ func (l *Lane) Seek(start Start) error {
 	}
 	l.target = off
 	l.pos.Store(off)
-	l.wish.Or(wishSeek)
+	if !(mutant.Enabled && mutant.Is(mutant.SeekUndone)) {
+		l.wish.Or(wishSeek)
+	}
 	l.mu.Unlock()
 	l.settle()
+	l.task.Wake()
 	return nil
 }
 
@@ -85,21 +91,21 @@ func (l *Lane) Seek(start Start) error {
 func (l *Lane) Partition() int { return l.part.Index() }
 
 // Position returns the offset of the next record to process.
-func (l *Lane) Position() int64 { return int64(l.pos.Load()) }
+func (l *Lane) Position() int64 { return int64(l.pos.Load() &^ sealed) }
 
 // Lag returns how many retained records the lane has not processed.
 func (l *Lane) Lag() int64 {
-	_, at, next := l.where()
+	_, at, next := place(l.part, l.Position)
 	return next - at
 }
 
-// where returns the position, the oldest retained record that is not processed, and the end of the log, as they were at one
+// place returns a position, the oldest retained record that is not processed, and the end of the log, as they were at one
 // moment.
-func (l *Lane) where() (pos, at, next int64) {
-	pos = l.Position() // before next, so that it is not beyond it
+func place(part *partition.Partition, position func() int64) (pos, at, next int64) {
+	pos = position() // before next, so that it is not beyond it
 	for {
-		first, next := l.part.Snapshot()
-		if int64(l.part.Log().First()) == first { // and so it was when next was loaded
+		first, next := part.Snapshot()
+		if int64(part.Log().First()) == first { // and so it was when next was loaded
 			return pos, min(max(pos, first), next), next
 		}
 	}
@@ -109,7 +115,7 @@ func (l *Lane) where() (pos, at, next int64) {
 // at work. See the proof.
 func (l *Lane) Drained() bool {
 	next := l.part.Log().Committed()
-	if l.pos.Load() < next && l.wish.Load()&(wishPause|wishStop) == 0 {
+	if uint64(l.Position()) < next && l.wish.Load()&(wishPause|wishStop) == 0 {
 		return false
 	}
 	return l.stats.began.Load() == 0
@@ -119,7 +125,7 @@ func (l *Lane) Drained() bool {
 // has been going on.
 func (l *Lane) Inside() (since time.Duration, yes bool) {
 	began := l.stats.began.Load()
-	if began == 0 || l.phase.Load() != inside {
+	if began == 0 || !l.entered() {
 		return 0, false
 	}
 	return time.Duration(max(0, l.cfg.Clock.Now()-began)), true

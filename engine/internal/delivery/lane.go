@@ -7,6 +7,7 @@ import (
 	"github.com/leatlog/leat/engine/internal/dispatch"
 	"github.com/leatlog/leat/engine/internal/partition"
 	"github.com/leatlog/leat/internal/atomicx"
+	"github.com/leatlog/leat/internal/mutant"
 	"github.com/leatlog/leat/segment"
 )
 
@@ -23,6 +24,8 @@ type Message struct {
 	Topic string
 	// Attempt counts deliveries of this record to this subscription since it started or was last moved: 1 the first time.
 	Attempt int
+
+	hold Token // what it is settled by, if it is
 }
 
 // Config is what the lanes of one subscription have in common. It is immutable.
@@ -33,7 +36,11 @@ type Config struct {
 	Backoff       []time.Duration // at least one; the last repeats
 	MaxDeliveries int             // 0 means no limit
 	BatchSize     int             // for Handler.Batch
+	Parallel      int             // for a Keyed: how many of its handlers may run at a time; 0 means 1
+	MaxInFlight   int             // for a Keyed: how many records it may have read from its position on; 0 means 1000
+	MaxKeys       int             // for a Keyed: how many keys these records may have; 0 means 256
 	ErrorOnGap    bool            // a gap ends the lane with an OffsetError
+	GateKept      bool            // the gate is the owner's, who has added it and removes it
 	Clock         *atomicx.Clock
 
 	// Rested is broadcast when a lane has nothing to do at the moment.
@@ -42,34 +49,41 @@ type Config struct {
 	// Told of what happens, on the worker and under no lock. Each may be nil, but OnEnd.
 	OnGap     func(partition int, from, to int64)
 	OnFailure func(ctx context.Context, m *Message, err error) // once for a batch, with its first record
-	OnDrop    func(ctx context.Context, m *Message, err error) // for each record
-	OnEnd     func(err error)                                  // the lane has ended: it reads no more, and no handler of it runs
+	OnDrop    func(ctx context.Context, m *Message, err error) // for each record that is given up and not buried
+
+	// Bury is given what is given up, if it is not nil: once it returns nil the record is settled, and as long as it returns an
+	// error the record stays and Bury is called again, after the last Backoff. The handler is not called again.
+	Bury func(ctx context.Context, m *Message, err error) error
+
+	OnEnd func(err error) // the lane has ended: it reads no more, and no handler of it runs
 
 	// OnEvicted is told that the lane is stopped for its lag, maybe long before OnEnd. It is called under the role of the
 	// partition's appender and must be quick. May be nil.
 	OnEvicted func()
 }
 
-// Lane is one (subscription, partition). At most one worker runs it at any instant.
+// Lane is one (subscription, partition), or one (group, partition) for as long as a member owns it. At most one worker runs
+// it at any instant.
 //
 // # Shared state
 //
-//	wish   bits set by callers of Pause, Seek and Stop, looked at by the worker before each call of user code
-//	phase  stored by the worker: resting, about to call user code, inside it; loaded by Pause, Seek and Stop
-//	pos    the offset of the next record to process; CASed by the worker when one is settled, stored by Seek
+//	door   what callers of Pause, Seek and Stop want, and whether the worker is in user code; see its own proof
+//	pos    the offset of the next record to process, and the seal; CASed by the worker when a record is settled, stored by
+//	       Seek, sealed by Fence
 //	began  stored by the worker: when the present turn began, 0 between two; loaded by Drained
 //
 // # Proof
 //
-// No new delivery after Pause or Stop returned. The worker stores about-to in phase and then loads wish. Pause sets its bit
-// in wish and then loads phase. In their one total order either the worker sees the bit, and does not deliver, or Pause sees
-// about-to, and waits for the few instructions until the worker has either seen the bit or entered the handler: a delivery
-// that thus began before Pause returned. The same holds for the notice of a gap.
+// No new delivery after Pause or Stop returned: see door. The same holds for the notice of a gap.
 //
 // A seek is never undone. Seek stores the target in pos and then sets its bit. The worker settles the record at offset o by
 // a CAS of pos from o, so it moves nothing once another target is there; and if the target happens to be o itself, the bit,
 // which the worker looks at before the next delivery, takes it back to o. The target is read under mu together with the
 // clearing of the bit, so of two seeks the later one counts. No other delivery begins after Seek returned, as with Pause.
+//
+// A fence is final. Fence sets a bit of pos, under mu, after which every CAS from an offset fails; Seek and the worker's
+// half of it look under mu whether the lane has been stopped before they store. So the position that Fence leaves is the
+// last one, and whoever settles a record under AtMostOnce learns before the call that it was too late.
 //
 // Drained is true only if nothing is left to do. It loads the end of the log, then pos (or the pause bit), then began. The
 // worker stores began before it moves pos over a record, and clears it when all user code of that turn is over and the
@@ -98,19 +112,18 @@ type Lane struct {
 	ready   int    // how many records of batch, or msg, are read and not settled
 	attempt int    // how often these have been delivered
 	due     int64  // when they may be delivered again; 0 means now
+	dying   error  // with what the handler has failed, if they are to be buried
+	buried  int    // how many of them are
 	gateAt  uint64 // what the gate was last told
 	n       counts
 	over    bool // it has ended
 
-	_ atomicx.Pad
-	// wish is set by callers, and cleared by the worker, Start and Resume; see the proof. It publishes no memory but target,
-	// which is under mu as well, and with its hold bit what was done before Start.
-	wish atomicx.Uint32
-	// pos is CASed by the worker and stored by Seek; Position, Drained and Stats load it. It publishes no memory.
+	door // its wish publishes target, which is under mu as well, and with its hold bit what was done before Start
+
+	// pos is CASed by the worker, stored by Seek and sealed by Fence; Position, Drained and Stats load it. It publishes no
+	// memory.
 	pos atomicx.Uint64
-	// phase is stored by the worker and loaded by Pause, Seek, Stop and Stats. It publishes no memory.
-	phase atomicx.Uint64
-	_     atomicx.Pad
+	_   atomicx.Pad
 
 	mu     atomicx.Mutex
 	target uint64 // under mu: where Seek wants the lane
@@ -119,18 +132,8 @@ type Lane struct {
 	stats shared
 }
 
-const (
-	wishPause uint32 = 1 << iota
-	wishSeek
-	wishStop
-	wishHold
-)
-
-const (
-	resting uint64 = iota
-	aboutTo
-	inside
-)
+// sealed in pos says that the position is final.
+const sealed uint64 = 1 << 63
 
 // Start chooses an offset between the oldest retained and the one past the newest.
 type Start = func(first, next uint64) (uint64, error)
@@ -147,12 +150,7 @@ func New(ctx context.Context, cfg *Config, part *partition.Partition, gate *part
 	l.ctx = partition.WithOrigin(ctx, gate, !opt.Dedicated)
 	l.msg.Topic = cfg.Topic
 	l.seg.Init(part.Log())
-	gate.Evicted = l.evicted
-	pos, err := part.AddGate(gate, func(first, next uint64) (uint64, error) {
-		pos, err := start(first, next)
-		l.pos.Store(pos) // before the gate can be put out
-		return pos, err
-	})
+	pos, err := l.addGate(start)
 	if err != nil {
 		l.task.Stop()
 		return nil, err
@@ -160,6 +158,20 @@ func New(ctx context.Context, cfg *Config, part *partition.Partition, gate *part
 	l.gateAt = pos
 	l.seg.Seek(pos)
 	return l, nil
+}
+
+// addGate puts the lane where start says, and its gate with it.
+func (l *Lane) addGate(start Start) (pos uint64, err error) {
+	stand := func(first, next uint64) (uint64, error) {
+		pos, err := start(first, next)
+		l.pos.Store(pos) // before the gate can be put out
+		return pos, err
+	}
+	if l.cfg.GateKept {
+		return stand(l.part.Log().Snapshot())
+	}
+	l.gate.Evicted = l.evicted
+	return l.part.AddGate(l.gate, stand)
 }
 
 // Start lets the lane deliver.
@@ -225,12 +237,17 @@ func (l *Lane) obey(w uint32) bool {
 	}
 	if w&wishSeek != 0 {
 		l.mu.Lock()
+		if l.cause != nil { // stopped meanwhile, and maybe sealed
+			l.mu.Unlock()
+			l.end()
+			return false
+		}
 		l.wish.And(^wishSeek)
 		off := l.target
 		l.pos.Store(off)
 		l.mu.Unlock()
 		l.seg.Seek(off)
-		l.ready, l.due = 0, 0
+		l.ready, l.due, l.dying, l.buried = 0, 0, nil, 0
 	}
 	if w&wishPause != 0 {
 		l.part.Committed().Cancel(l.rest) // a paused lane costs its publishers nothing
@@ -249,7 +266,7 @@ func (l *Lane) end() {
 
 // advance tells the gate where the lane is.
 func (l *Lane) advance() {
-	if p := l.pos.Load(); p > l.gateAt {
+	if p := uint64(l.Position()); p > l.gateAt {
 		l.gateAt = p
 		l.gate.Advance(p)
 	}
@@ -313,24 +330,13 @@ func (l *Lane) gap() bool {
 	if !l.enter() {
 		return false
 	}
-	defer atomicx.StoreRelease(&l.phase, resting)
+	defer l.leave()
 	l.n.lost += int64(to - from)
 	l.pos.CompareAndSwap(from, to)
 	l.seg.Seek(to)
-	if l.cfg.OnGap != nil {
+	if l.cfg.OnGap != nil && !(mutant.Enabled && mutant.Is(mutant.SilentGap)) {
 		l.cfg.OnGap(l.part.Index(), int64(from), int64(to))
 	}
-	return true
-}
-
-// enter begins a call of user code, unless somebody wants something of the lane that comes first.
-func (l *Lane) enter() bool {
-	l.phase.Store(aboutTo)
-	if l.wish.Load() != 0 { // pairs with interrupt; work looks what it is
-		atomicx.StoreRelease(&l.phase, resting)
-		return false
-	}
-	atomicx.StoreRelease(&l.phase, inside)
 	return true
 }
 
@@ -339,19 +345,25 @@ func (l *Lane) deliver() {
 	if !l.enter() {
 		return
 	}
+	if l.dying != nil {
+		defer l.leave()
+		l.bury()
+		return
+	}
+	if l.cfg.AtMostOnce && !l.commit() && !(mutant.Enabled && mutant.Is(mutant.CommitAfterCall)) { // fenced, or moved by a seek
+		l.leave()
+		return
+	}
 	l.attempt++
 	l.n.handled += int64(l.ready)
 	if l.attempt > 1 {
 		l.n.redelivered += int64(l.ready)
 	}
-	if l.cfg.AtMostOnce {
-		l.commit()
-	}
 	// A handler that ends its goroutine (runtime.Goexit) has failed; the pool brings a new worker.
 	err := ErrGoexit
 	defer func() {
 		if err != nil {
-			defer atomicx.StoreRelease(&l.phase, resting) // hooks may end the goroutine, too
+			defer l.leave() // hooks may end the goroutine, too
 			l.failed(err)
 			return
 		}
@@ -360,10 +372,11 @@ func (l *Lane) deliver() {
 			l.commit()
 		}
 		l.ready = 0
-		atomicx.StoreRelease(&l.phase, resting)
+		l.leave()
 	}()
 	err = l.call()
 }
 
-// commit moves the position over what has been read, unless a seek has moved it meanwhile.
-func (l *Lane) commit() { l.pos.CompareAndSwap(l.at, l.at+uint64(l.ready)) }
+// commit moves the position over what has been read, and returns false if a seek has moved it meanwhile, or a fence has sealed
+// it.
+func (l *Lane) commit() bool { return l.pos.CompareAndSwap(l.at, l.at+uint64(l.ready)) }

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"math"
 	"runtime/debug"
+	"time"
 
 	"github.com/leatlog/leat/engine/internal/partition"
+	"github.com/leatlog/leat/internal/mutant"
 )
 
 // ErrGoexit is the failure of a handler that ended its goroutine.
@@ -26,13 +28,16 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
+// recovered turns a panic into an error. It is to be deferred.
+func recovered(err *error) {
+	if v := recover(); v != nil {
+		*err = &PanicError{Value: v, Stack: debug.Stack()}
+	}
+}
+
 // call calls the handler and turns a panic into an error.
 func (l *Lane) call() (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = &PanicError{Value: v, Stack: debug.Stack()}
-		}
-	}()
+	defer recovered(&err)
 	if l.cfg.Handler.Batch != nil {
 		ms := l.batch[:l.ready:l.ready]
 		for i := range ms {
@@ -55,9 +60,16 @@ func (l *Lane) failed(err error) {
 	crowded := errors.Is(err, partition.ErrWorkersBlocked)
 	dropped := false
 	switch {
-	case l.cfg.AtMostOnce:
+	case mutant.Enabled && mutant.Is(mutant.CommitBeforeCall):
+		l.commit()
+		l.ready = 0
+	case l.cfg.AtMostOnce && !(mutant.Enabled && mutant.Is(mutant.CommitAfterCall)):
 		l.ready = 0 // committed before the call, whatever came of it
 	case l.ctx.Err() == nil && l.cfg.MaxDeliveries > 0 && attempt >= l.cfg.MaxDeliveries && !crowded:
+		if l.cfg.Bury != nil {
+			l.dying = err
+			break
+		}
 		dropped = true
 		l.n.dropped += int64(n)
 		l.commit()
@@ -66,18 +78,38 @@ func (l *Lane) failed(err error) {
 		if crowded {
 			l.attempt--
 		}
-		wait := int64(l.cfg.Backoff[max(min(l.attempt, len(l.cfg.Backoff))-1, 0)])
-		now := l.cfg.Clock.Now()
-		l.due = now + min(wait, math.MaxInt64-now)
+		l.later(l.cfg.Backoff[max(min(l.attempt, len(l.cfg.Backoff))-1, 0)])
 	}
 	if l.cfg.OnFailure != nil {
 		l.cfg.OnFailure(l.ctx, l.message(0, attempt), err)
+	}
+	if l.dying != nil {
+		l.bury()
 	}
 	if dropped && l.cfg.OnDrop != nil {
 		for i := range n {
 			l.cfg.OnDrop(l.ctx, l.message(i, attempt), err)
 		}
 	}
+}
+
+// bury gives away what has been given up.
+func (l *Lane) bury() {
+	for ; l.buried < l.ready; l.buried++ {
+		if err := l.cfg.Bury(l.ctx, l.message(l.buried, l.attempt), l.dying); err != nil {
+			l.later(l.cfg.Backoff[len(l.cfg.Backoff)-1])
+			return
+		}
+		l.n.buried++
+	}
+	l.commit()
+	l.ready, l.dying, l.buried = 0, nil, 0
+}
+
+// later keeps what has been read for a while.
+func (l *Lane) later(wait time.Duration) {
+	now := l.cfg.Clock.Now()
+	l.due = now + min(int64(wait), math.MaxInt64-now)
 }
 
 // message returns one of the messages that have just been handled.

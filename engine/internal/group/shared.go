@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/leatlog/leat/engine/internal/due"
+	"github.com/leatlog/leat/internal/mutant"
 )
 
 // Shared is one partition of a shared group: a window over the log, from the floor, below which everything is settled, to
@@ -17,8 +18,9 @@ import (
 //	available ----------> held by a member --------------------------> settled
 //	    ^                     |
 //	    |   Nack, time up,    |  and it was the last of MaxDeliveries, or Reject
-//	    +---- member left ----+---------------------> dead ------------> settled
-//	    ^   (after a delay)                             |  TakeDead, Buried
+//	    +---- member left, ---+---------------------> dead ------------> settled
+//	    ^  Return, Postpone                             |  TakeDead, Buried
+//	    |   (after a delay)                             |
 //	    |                                               |
 //	    +- never: dead records are not delivered -------+  Unburied: dead again after a delay
 //
@@ -28,15 +30,15 @@ import (
 // Reset; the one at the floor is none of these. The floor goes back by Reset only.
 //
 // One holder. A record is held by at most one member under one token, and a token is never given out twice. Each token is
-// accepted at most once by all of Ack, AckThrough, Nack, NackAfter, Reject, Return, and none of them after the hold has ended
-// by Tick, Release, DropBefore, Reset or the AckThrough of a later record: of two that race one wins, and the other gets a
-// TokenError.
+// accepted at most once by all of Ack, AckThrough, Nack, NackAfter, Reject, Return, Postpone, and none of them after the hold
+// has ended by Tick, Release, ReleaseBut, AckHeld, DropBefore, Reset or the AckThrough of a later record: of two that race one
+// wins, and the other gets a TokenError.
 //
 // Every record. Each record in the window is in exactly one state, and the counts say how many are in which. So no record is
 // forgotten: it is acquired again, or settled, or dead, once its time has come.
 //
 // Attempts. The first delivery of a record is attempt 1, and each later one is one more than the one before, until the
-// record is settled or Reset; Return takes back a delivery that did not happen.
+// record is settled or Reset; Return and Postpone take back a delivery that did not happen.
 //
 // Order. With InOrder no record is handed out for the first time while one is available that was delivered before, and of
 // those the one with the lowest offset comes first. Without it the one that has become available first comes first, but what
@@ -48,8 +50,9 @@ import (
 // Quiet. A hold ends by time in the Tick at or after its deadline and not before. After Tick(now) the next is due after now.
 //
 // Cost. Acquire, Ack, Nack, Extend and Return take a constant number of steps, but for records that wait for their time, or
-// with InOrder to be delivered again, which take the logarithm of how many do; moving the floor takes as many as it moves,
-// and AckThrough as many as there are from the floor to its record. Nothing is allocated but when the window is larger than
+// with InOrder to be delivered again, which take the logarithm of how many do, as Postpone does; moving the floor takes as many
+// as it moves, AckThrough as many as there are from the floor to its record, and AckHeld, Release and ReleaseBut as many as are
+// in flight. Nothing is allocated but when the window is larger than
 // it has ever been.
 type Shared struct {
 	cfg SharedConfig
@@ -325,6 +328,29 @@ func (s *Shared) Extend(m MemberID, t Token, now int64) (deadline int64, err err
 	return x.due, nil
 }
 
+// AckHeld settles all records below an offset that the member holds, and returns how many.
+func (s *Shared) AckHeld(m MemberID, below uint64) (n int) {
+	s.each(m, func(low uint32, x *slot) {
+		if s.offset(low) < below {
+			s.drop(low, x)
+			x.state = stateSettled
+			s.settled++
+			n++
+		}
+	})
+	s.counts.Acked += uint64(n)
+	s.advance()
+	return n
+}
+
+// Deadline returns until when the member has to settle a record that it holds, or false if it does not hold it.
+func (s *Shared) Deadline(m MemberID, t Token) (at int64, ok bool) {
+	if !s.holds(m, t) {
+		return 0, false
+	}
+	return s.at(uint32(t.Offset)).due, true
+}
+
 // Return gives back a record that was acquired and not delivered. It is the next one to be acquired, under the same attempt;
 // so of several the last one is returned first. With InOrder it comes in the order of its offset.
 func (s *Shared) Return(m MemberID, t Token) error {
@@ -332,12 +358,7 @@ func (s *Shared) Return(m MemberID, t Token) error {
 	if err != nil {
 		return err
 	}
-	s.drop(uint32(t.Offset), x)
-	if x.attempt > 1 {
-		s.counts.Redeliveries--
-	}
-	s.counts.Deliveries--
-	x.attempt--
+	s.undo(uint32(t.Offset), x)
 	x.state = stateAgain
 	if s.sorted != nil {
 		s.putAgain(uint32(t.Offset))
@@ -348,31 +369,83 @@ func (s *Shared) Return(m MemberID, t Token) error {
 	return nil
 }
 
+// Postpone is Return that makes the record available after a delay, behind what is available then. What is below 0 counts as
+// 0.
+func (s *Shared) Postpone(m MemberID, t Token, delay time.Duration, now int64) error {
+	x, err := s.find(m, t)
+	if err != nil {
+		return err
+	}
+	s.undo(uint32(t.Offset), x)
+	if due := after(now, delay); due > now {
+		s.counts.Delayed++
+		s.wait(uint32(t.Offset), x, stateDelayed, due)
+	} else {
+		x.state = stateAgain
+		s.putAgain(uint32(t.Offset))
+	}
+	return nil
+}
+
+// undo ends a hold as if the record had not been acquired: it is in no list then.
+func (s *Shared) undo(low uint32, x *slot) {
+	s.drop(low, x)
+	if x.attempt > 1 {
+		s.counts.Redeliveries--
+	}
+	s.counts.Deliveries--
+	x.attempt--
+}
+
 // Release ends all holds of a member, at once and without a delay, and returns how many. It is called when the member has
 // left, after which nothing is acquired for it.
 func (s *Shared) Release(m MemberID, now int64) (n int) {
+	return s.ReleaseBut(m, func(uint64) bool { return false }, now)
+}
+
+// ReleaseBut is Release that leaves the member the records whose offsets keep wants. Keep must not call anything of s.
+func (s *Shared) ReleaseBut(m MemberID, keep func(offset uint64) bool, now int64) (n int) {
+	s.each(m, func(low uint32, x *slot) {
+		if keep(s.offset(low)) {
+			return
+		}
+		s.drop(low, x)
+		s.counts.Released++
+		s.fail(low, x, DeathReleased, now, now)
+		n++
+	})
+	return n
+}
+
+// each calls f with what a member holds: by the lists, and in each of them in the order of deadlines. F may end the hold.
+func (s *Shared) each(m MemberID, f func(low uint32, x *slot)) {
 	for i := range s.held {
-		l := &s.held[i]
-		low := l.head
-		for range l.n {
+		low := s.held[i].head
+		for range s.held[i].n {
 			x := s.at(low)
 			following := x.next
 			if x.member == m {
-				s.drop(low, x)
-				s.counts.Released++
-				s.fail(low, x, DeathReleased, now, now)
-				n++
+				f(low, x)
 			}
 			low = following
 		}
 	}
-	return n
+}
+
+// holds reports whether the member holds a record under the token.
+func (s *Shared) holds(m MemberID, t Token) bool {
+	if t.Offset < s.floor || t.Offset >= s.next {
+		return false
+	}
+	x := s.at(uint32(t.Offset))
+	return x.id == t.ID && x.state == stateHeld && x.member == m
 }
 
 // find returns the record that the member holds under the token.
 func (s *Shared) find(m MemberID, t Token) (*slot, error) {
 	if t.Offset >= s.floor && t.Offset < s.next {
-		if x := s.at(uint32(t.Offset)); x.id == t.ID && x.state == stateHeld && x.member == m {
+		if x := s.at(uint32(t.Offset)); x.id == t.ID && x.state == stateHeld && x.member == m ||
+			mutant.Enabled && mutant.Is(mutant.AckOfAnother) && x.state == stateHeld {
 			return x, nil
 		}
 	}

@@ -185,16 +185,33 @@ func (m *sharedModel) tick(now int64) (expired []group.Expired) {
 	return expired
 }
 
-func (m *sharedModel) release(who group.MemberID, now int64) (n int) {
+func (m *sharedModel) release(who group.MemberID, keep func(off uint64) bool, now int64) (n int) {
 	for _, off := range m.sorted("held", func(a, b *record) int {
 		return cmp.Or(cmp.Compare(m.step(a.attempt), m.step(b.attempt)), cmp.Compare(a.due, b.due), cmp.Compare(a.seq, b.seq))
 	}) {
-		if m.records[off].member == who {
+		if m.records[off].member == who && !keep(off) {
 			m.fail(off, group.DeathReleased, now, now)
 			n++
 		}
 	}
 	return n
+}
+
+func (m *sharedModel) ackHeld(who group.MemberID, below uint64) (n int) {
+	for off, r := range m.records {
+		if r.state == "held" && r.member == who && off < below {
+			r.state = "settled"
+			n++
+		}
+	}
+	m.settle()
+	return n
+}
+
+// undo takes back a delivery.
+func (m *sharedModel) undo(r *record) (again bool) {
+	r.attempt--
+	return r.attempt > 0
 }
 
 func (m *sharedModel) forget(off uint64) {
@@ -458,17 +475,56 @@ func checkShared(t *rapid.T) {
 		},
 		"return": settles(func(_ *rapid.T, x token) error { return s.Return(x.who, x.t) }, func(x token, r *record) {
 			r.state = "again"
-			if r.attempt > 1 {
+			if m.undo(r) {
 				retook--
 			}
-			r.attempt--
 			m.putAgain(0, x.t.Offset)
 			m.newsTurn = false
 			taken--
 		}),
+		"postpone": func(t *rapid.T) {
+			delay = time.Duration(rapid.Int64Range(-1, 5).Draw(t, "seconds")) * time.Second
+			settles(func(_ *rapid.T, x token) error { return s.Postpone(x.who, x.t, delay, now) }, func(x token, r *record) {
+				if m.undo(r) {
+					retook--
+				}
+				taken--
+				m.seq++
+				r.state, r.due, r.seq = "delayed", now+int64(delay), m.seq
+				if delay <= 0 {
+					r.state = "again"
+					m.putAgain(len(m.again), x.t.Offset)
+				}
+			})(t)
+		},
+		"ack held": func(t *rapid.T) {
+			who, below := member.Draw(t, "member"), m.floor+rapid.Uint64Range(0, 30).Draw(t, "below")
+			if rapid.IntRange(0, 3).Draw(t, "all") == 0 {
+				below = 1<<63 - 1
+			}
+			acked := s.Counts().Acked
+			n := s.AckHeld(who, below)
+			require.Equal(t, m.ackHeld(who, below), n)
+			require.EqualValues(t, n, s.Counts().Acked-acked)
+		},
 		"member leaves": func(t *rapid.T) {
 			who := member.Draw(t, "member")
-			require.Equal(t, m.release(who, now), s.Release(who, now))
+			require.Equal(t, m.release(who, func(uint64) bool { return false }, now), s.Release(who, now))
+		},
+		"member leaves but for": func(t *rapid.T) {
+			who, one := member.Draw(t, "member"), rapid.Uint64Range(0, 3).Draw(t, "kept")
+			keep := func(off uint64) bool { return off%4 == one }
+			require.Equal(t, m.release(who, keep, now), s.ReleaseBut(who, keep, now))
+		},
+		"deadline": func(t *rapid.T) {
+			x := anyToken(t)
+			at, ok := s.Deadline(x.who, x.t)
+			require.Equal(t, m.fault(x.who, x.t, "held") == 0, ok)
+			if ok {
+				require.Equal(t, m.records[x.t.Offset].due, at)
+			} else {
+				require.Zero(t, at)
+			}
 		},
 		"time passes": func(t *rapid.T) {
 			now += rapid.Int64Range(0, 6).Draw(t, "seconds") * int64(time.Second)
@@ -551,6 +607,7 @@ func checkShared(t *rapid.T) {
 			require.Equal(t, m.count("again"), c.Again)
 			require.Equal(t, m.count("delayed"), c.Delayed)
 			require.Equal(t, m.count("dead", "unburied", "taken"), c.Dead)
+			require.Equal(t, m.count("dead"), s.ToBury())
 			require.Equal(t, m.count("settled"), c.Ahead)
 			require.Equal(t, int(m.next-m.floor), c.InFlight+c.Again+c.Delayed+c.Dead+c.Ahead, "every record is somewhere")
 			require.Equal(t, taken, c.Deliveries)

@@ -3,6 +3,8 @@ package group
 import (
 	"math"
 	"time"
+
+	"github.com/leatlog/leat/internal/mutant"
 )
 
 // Death is why a record is dead.
@@ -51,6 +53,9 @@ func (s *Shared) TakeDead() (Dead, bool) {
 	x.state = stateTaken
 	return Dead{Token{s.offset(low), x.id}, x.member, int(x.attempt), x.cause}, true
 }
+
+// ToBury returns how many records TakeDead would return now.
+func (s *Shared) ToBury() int { return s.dead.n }
 
 // Buried settles a dead record: it is safe in the dead-letter topic. A TokenError says that the record is no longer the
 // window's: retention has dropped it, or the position was set.
@@ -129,6 +134,10 @@ func (s *Shared) Tick(now int64, dst []Expired) []Expired {
 		rest := of(s.cfg.Backoff, e.Attempt) - of(s.cfg.AckWait, e.Attempt)
 		s.drop(low, x)
 		s.counts.Expired++
+		if mutant.Enabled && mutant.Is(mutant.ForgetExpired) {
+			s.settle(x)
+			continue
+		}
 		e.Fate = s.fail(low, x, DeathExpired, after(x.due, rest), now)
 		dst = append(dst, e)
 	}

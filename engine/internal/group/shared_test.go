@@ -770,6 +770,68 @@ func TestShared_ReturnIsNoDelivery(t *testing.T) {
 	assert.Zero(t, s.Counts().Redeliveries)
 }
 
+// TestShared_PostponeIsNoDelivery: a record that comes again after a while, however often, is not used up by that.
+func TestShared_PostponeIsNoDelivery(t *testing.T) {
+	s := group.NewShared(group.SharedConfig{MaxDeliveries: 1, DeadLetter: true}, 0)
+	now := int64(0)
+	for range 10 {
+		d := acquire(t, s, 1, 1, now)
+		require.Equal(t, 1, d.Attempt)
+		require.NoError(t, s.Postpone(1, d.Token, time.Second, now))
+		require.Equal(t, group.TokenExpired, fault(t, s.Ack(1, d.Token)))
+		require.Equal(t, group.Counts{Delayed: 1}, s.Counts())
+		_, outcome := s.Acquire(1, 1, now)
+		require.Equal(t, group.Empty, outcome)
+		at, ok := s.NextDue()
+		require.True(t, ok)
+		require.Equal(t, now+int64(time.Second), at)
+		now = at
+		require.Empty(t, s.Tick(now, nil))
+	}
+	d := acquire(t, s, 1, 1, now)
+	f, err := s.Nack(1, d.Token, now)
+	require.NoError(t, err)
+	require.Equal(t, group.FateDead, f)
+}
+
+// TestShared_AckHeldIsTheMembersOwn: what others hold, and what waits or is dead, stays.
+func TestShared_AckHeldIsTheMembersOwn(t *testing.T) {
+	s := group.NewShared(group.SharedConfig{AckWait: []time.Duration{time.Second, time.Minute}}, 0)
+	for m := range group.MemberID(9) {
+		acquire(t, s, m%3+1, 9, 0)
+	}
+	require.Equal(t, 2, s.AckHeld(1, 6), "0 and 3")
+	require.EqualValues(t, 1, s.Floor())
+	require.Equal(t, 0, s.AckHeld(1, 6))
+	require.Equal(t, 3, s.AckHeld(2, math.MaxInt64), "1, 4 and 7")
+	require.EqualValues(t, 2, s.Floor())
+	require.Equal(t, 3, s.AckHeld(3, 9))
+	require.EqualValues(t, 6, s.Floor())
+	require.Equal(t, 1, s.AckHeld(1, math.MaxInt64))
+	require.EqualValues(t, 9, s.Floor())
+	require.Equal(t, group.Counts{Deliveries: 9, Acked: 9}, s.Counts())
+}
+
+// TestShared_ReleaseButLeavesWhatIsKept: the tokens of the rest are refused, those of what is kept are not.
+func TestShared_ReleaseButLeavesWhatIsKept(t *testing.T) {
+	s := group.NewShared(group.SharedConfig{}, 0)
+	var ds []group.Delivery
+	for range 4 {
+		ds = append(ds, acquire(t, s, 1, 4, 0))
+	}
+	require.Equal(t, 3, s.ReleaseBut(1, func(off uint64) bool { return off == 2 }, 0))
+	for _, d := range ds {
+		_, ok := s.Deadline(1, d.Token)
+		require.Equal(t, d.Token.Offset == 2, ok)
+		if !ok {
+			require.Equal(t, group.TokenExpired, fault(t, s.Ack(1, d.Token)))
+		}
+	}
+	require.NoError(t, s.Ack(1, ds[2].Token))
+	require.Equal(t, 0, s.Release(1, 0))
+	require.Equal(t, group.Counts{Again: 3, Ahead: 1, Deliveries: 4, Acked: 1, Released: 3}, s.Counts())
+}
+
 func TestShared_ShrinkKeepsWhatIsThere(t *testing.T) {
 	s := group.NewShared(group.SharedConfig{}, 0)
 	var ds []group.Delivery

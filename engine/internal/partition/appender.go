@@ -383,8 +383,7 @@ func (p *Partition) dropOldest() bool {
 
 // held reports whether a gate keeps s, the oldest segment, from being dropped.
 func (p *Partition) held(s segment.Info) bool {
-	low, _, gated := p.gates.Min()
-	return p.cfg.OnFull != DropOldest && gated && low < s.End
+	return p.holder(s) != nil
 }
 
 // drop drops the oldest segment, which is s. The caller holds gateMu.

@@ -104,3 +104,21 @@ func (p *Partition) CallsOver() bool {
 
 // TurnAway is the control that latecomers post.
 func (p *Partition) TurnAway() { p.turnAway() }
+
+// Gates are those of a partition, by themselves.
+type Gates struct{ gates }
+
+func (s *Gates) Add(g *Gate)            { s.add(g) }
+func (s *Gates) Remove(g *Gate)         { s.remove(g) }
+func (s *Gates) Below(end uint64) *Gate { return s.below(end) }
+func (s *Gates) Passed() (int, []*Gate) { return s.passed, s.all }
+
+// EvictAt returns the committed length at which the limits of the gates are looked at next, and how many have one.
+func (p *Partition) EvictAt() (at uint64, limited int) {
+	p.gateMu.Lock()
+	defer p.gateMu.Unlock()
+	return p.evictAt.Load(), len(p.limited)
+}
+
+// NoEviction is where EvictAt is if no gate has a limit.
+const NoEviction = noEviction

@@ -5,7 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/leatlog/leat/cursor"
 	"github.com/leatlog/leat/engine/internal/dispatch"
 	"github.com/leatlog/leat/engine/internal/retention"
 	"github.com/leatlog/leat/internal/atomicx"
@@ -51,7 +50,6 @@ type Partition struct {
 	streamAfter int   // see stream; a field for tests
 
 	requests sync.Pool // of *request
-	gates    cursor.Set
 	calls    calls
 
 	// committed is broadcast after each publication: readers wait on it for the log to grow or end.
@@ -89,8 +87,9 @@ type Partition struct {
 	over     bool       // under ctlMu: no control will run any more
 
 	// gateMu orders the adding of gates with the dropping of segments: see Gate.
-	gateMu atomicx.Mutex
-	gateOf map[*cursor.Cursor]*Gate // under gateMu
+	gateMu  atomicx.Mutex
+	gates   gates   // under gateMu
+	limited []*Gate // under gateMu: those with a MaxLag
 
 	insideMu atomicx.Mutex
 	inside   map[*insider]struct{} // under insideMu: publishers that publish from inside a handler and wait
@@ -157,7 +156,6 @@ func New(c Config) *Partition {
 		ring:   ring.New[slot](c.HandoverSlots),
 		wake:   atomicx.NewParker(),
 		ended:  make(chan struct{}),
-		gateOf: map[*cursor.Cursor]*Gate{},
 		inside: map[*insider]struct{}{},
 
 		inlineMax:   min(inlineBytes, c.MaxRecordBytes),

@@ -1,0 +1,59 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+
+	"github.com/leatlog/leat/engine"
+)
+
+// The problem that Leat was asked to solve: one subscriber that sees every order, and a group of two that share them.
+// Rewinding the one does not touch the other.
+func Example_orders() {
+	ctx := context.Background()
+	e := must(engine.Open(engine.Config{}))
+	defer e.Close()
+	orders := must(e.CreateTopic("orders", engine.TopicConfig{}))
+
+	var mu sync.Mutex
+	seen := map[string][]string{}
+	see := func(who string) engine.HandlerFunc {
+		return func(_ context.Context, m *engine.Message) error {
+			mu.Lock()
+			defer mu.Unlock()
+			seen[who] = append(seen[who], string(m.Value))
+			return nil
+		}
+	}
+	audit := must(orders.Subscribe(see("audit"), engine.SubscribeConfig{ID: "audit"}))
+	kitchen := must(e.CreateGroup("kitchen", engine.GroupConfig{Topics: []string{"orders"}, Kind: engine.Shared}))
+	for _, cook := range []string{"ann", "bob"} {
+		must(kitchen.Join(see(cook), engine.MemberConfig{Name: cook}))
+	}
+
+	for i := range 6 {
+		must(orders.Publish(ctx, engine.Record{Value: fmt.Appendf(nil, "order %d", i)}))
+		for must(kitchen.Committed("orders", 0)) <= int64(i) {
+			runtime.Gosched() // one order at a time, so that we know what to expect
+		}
+	}
+	for audit.Lag() > 0 {
+		runtime.Gosched()
+	}
+	try(audit.Seek(0, engine.At(0)))
+	try(e.Drain(ctx))
+
+	fmt.Println("audit saw", len(seen["audit"]), "and the last was", seen["audit"][11])
+	fmt.Println("ann:", seen["ann"])
+	fmt.Println("bob:", seen["bob"])
+	err := e.ResetOffsets("waiters", "orders", engine.Earliest(), engine.ResetOptions{})
+	fmt.Println(errors.Is(err, engine.ErrUnknownGroup), err)
+	// Output:
+	// audit saw 12 and the last was order 5
+	// ann: [order 0 order 2 order 4]
+	// bob: [order 1 order 3 order 5]
+	// true leat: unknown group: "waiters"
+}

@@ -1,0 +1,299 @@
+package delivery
+
+import (
+	"context"
+	"math/bits"
+	"time"
+
+	"github.com/leatlog/leat/engine/internal/dispatch"
+	"github.com/leatlog/leat/engine/internal/group"
+	"github.com/leatlog/leat/internal/atomicx"
+	"github.com/leatlog/leat/segment"
+)
+
+// SeatConfig is what a seat does with the records that it gets. It is immutable.
+type SeatConfig struct {
+	Context   context.Context // for the handler
+	Handler   Handler         // of a push seat
+	BatchSize int             // for Handler.Batch
+	Options   dispatch.Options
+
+	// Slots is how many records the seat may have at a time. 0 means seatSlots; it is rounded up to a power of two.
+	Slots int
+
+	// Notify makes it a pull seat, whose records wait for Take: it is called, under the share's lock, when there is one.
+	Notify func()
+
+	OnFailure func(ctx context.Context, m *Message, err error) // once for a batch, with its first record
+	OnEnd     func(err error)                                  // the seat has ended: no handler of it runs
+}
+
+// seatSlots is how long a seat's queue is at least: how many records it may have begun or be about to.
+const seatSlots = 64
+
+// roomTime is what a seat takes records for at a time: as many as it is likely to do in so long.
+const roomTime = 50 * time.Microsecond
+
+// Seat is one place at a share, where records are worked on one at a time.
+//
+// # Shared state
+//
+//	span      the numbers of the next entry to begin, above, and of the end of the queue, below: CASed by the worker, which
+//	          begins at the head, and by whoever holds the share's mu, who adds and takes back at the tail
+//	finished  how many entries have been worked on: stored by the worker, loaded under mu
+//	entries   an entry is written under mu before it is added; its outcome by the worker before it is finished; it is used
+//	          again after it has been reaped, under mu. So it has one user at a time, and each store publishes it to the next
+type Seat struct {
+	share *Share
+	cfg   SeatConfig
+	id    group.MemberID
+	mask  uint32         // len(entries)-1
+	task  *dispatch.Task // nil of a pull seat
+	ctx   context.Context
+
+	// The worker's own.
+	seg   segment.Reader
+	turn  turn
+	msg   Message
+	batch []Message
+	n     counts
+	tell  gap
+	over  bool
+	fed   int64 // n.handled when it got records last
+	fedAt int64 // and the time
+	begun int   // how many entries it has begun and not finished
+
+	_        atomicx.Pad
+	span     atomicx.Uint64
+	finished atomicx.Uint64
+	within   atomicx.Uint32 // 1 while user code runs: stored by the worker, loaded for statistics and by those who look for work
+	_        atomicx.Pad
+
+	entries []entry // a power of two of them
+
+	// Under share.mu.
+	taker  group.Taker
+	reaped uint64
+	room   int
+	held   bool // not started
+	paused bool
+	idle   bool // it rests, and has nothing in its queue
+	cause  error
+
+	stats shared
+}
+
+// entry is a record in a seat's queue.
+type entry struct {
+	d       group.Delivery
+	outcome outcome
+	err     error
+}
+
+type outcome uint8
+
+const (
+	processed outcome = iota
+	failed
+	rejected
+	crowded // the handler could not do it, and is not to blame
+	skipped // it was not delivered: it is not there any more, or not the seat's
+)
+
+// NewSeat returns a seat that gets nothing before Start.
+func (s *Share) NewSeat(cfg SeatConfig) *Seat {
+	t := &Seat{share: s, cfg: cfg, ctx: cfg.Context, held: true}
+	if t.cfg.Slots == 0 {
+		t.cfg.Slots = seatSlots
+	}
+	t.entries = make([]entry, 1<<bits.Len(uint(t.cfg.Slots-1)))
+	t.mask = uint32(len(t.entries) - 1)
+	t.seg.Init(s.cfg.Part.Log())
+	t.msg.Topic = s.cfg.Topic
+	t.taker.Owner = t
+	if !t.pull() {
+		t.room = 1
+		t.task = s.cfg.Pool.NewTask(t.run, cfg.Options)
+	}
+	if cfg.Handler.Batch != nil {
+		t.batch = make([]Message, min(cfg.BatchSize, seatSlots))
+	}
+	s.mu.Lock()
+	s.ids++
+	t.id = s.ids
+	s.seats = append(s.seats, t)
+	s.unlock()
+	return t
+}
+
+func (t *Seat) pull() bool { return t.cfg.Notify != nil }
+
+// begin takes the next record of the queue, or returns nil if there is none.
+func (t *Seat) begin() *entry {
+	for {
+		span := t.span.Load()
+		head := uint32(span >> 32)
+		if head == uint32(span) {
+			return nil
+		}
+		if t.span.CompareAndSwap(span, span+1<<32) {
+			t.begun++
+			return &t.entries[head&t.mask]
+		}
+	}
+}
+
+// peek returns the record that begin would take, if nobody takes it back.
+func (t *Seat) peek() *entry {
+	span := t.span.Load()
+	if uint32(span>>32) == uint32(span) {
+		return nil
+	}
+	return &t.entries[uint32(span>>32)&t.mask]
+}
+
+// finish says what became of the records that have been begun.
+func (t *Seat) finish(o outcome, err error) {
+	done := t.finished.Load()
+	for i := range uint64(t.begun) {
+		e := &t.entries[uint32(done+i)&t.mask]
+		e.outcome, e.err = o, err
+	}
+	atomicx.StoreRelease(&t.finished, done+uint64(t.begun))
+	t.begun = 0
+}
+
+// queued returns how many records the seat has not begun.
+func (t *Seat) queued() int {
+	span := t.span.Load()
+	return int(uint32(span) - uint32(span>>32))
+}
+
+// inside reports whether user code runs.
+func (t *Seat) inside() bool { return t.within.Load() != 0 }
+
+// The following are for who holds share.mu.
+
+// push adds a record to the queue.
+func (t *Seat) push(d group.Delivery) {
+	for {
+		span := t.span.Load()
+		tail := uint32(span)
+		t.entries[tail&t.mask] = entry{d: d}
+		if t.span.CompareAndSwap(span, span&^(1<<32-1)|uint64(tail+1)) {
+			break
+		}
+	}
+	t.rouse()
+}
+
+// rouse makes the seat look what there is, if it rests.
+func (t *Seat) rouse() {
+	switch {
+	case !t.idle:
+	case t.pull():
+		t.cfg.Notify()
+	default:
+		t.setIdle(false)
+		t.task.Wake()
+	}
+}
+
+func (t *Seat) setIdle(idle bool) {
+	if idle != t.idle {
+		t.idle = idle
+		if idle {
+			t.share.idle++
+		} else {
+			t.share.idle--
+		}
+	}
+}
+
+// takeBack takes the record at the tail of the queue, if it has not been begun.
+func (t *Seat) takeBack() (d group.Delivery, ok bool) {
+	for {
+		span := t.span.Load()
+		tail := uint32(span)
+		if uint32(span>>32) == tail {
+			return d, false
+		}
+		if t.span.CompareAndSwap(span, span&^(1<<32-1)|uint64(tail-1)) {
+			return t.entries[(tail-1)&t.mask].d, true
+		}
+	}
+}
+
+// recall gives back to the window all that has not been begun.
+func (t *Seat) recall() {
+	for d, ok := t.takeBack(); ok; d, ok = t.takeBack() {
+		_ = t.share.w.Return(t.id, d.Token) // it may be held no more
+		t.share.chooser.Done(&t.taker)
+	}
+}
+
+// recallDue is recall if the time of what has not been begun is up: that is no failure.
+func (t *Seat) recallDue(now int64) {
+	if e := t.peek(); e != nil && e.d.Deadline <= now {
+		t.recall()
+	}
+}
+
+// reap settles what has been finished.
+func (t *Seat) reap() {
+	for n := t.finished.Load(); t.reaped != n; t.reaped++ {
+		e := &t.entries[uint32(t.reaped)&t.mask]
+		t.share.chooser.Done(&t.taker)
+		t.settle(e)
+		e.err = nil
+	}
+}
+
+// settle settles one record.
+func (t *Seat) settle(e *entry) {
+	s, off := t.share, e.d.Token.Offset
+	var f group.Fate
+	var err error
+	switch now := s.cfg.Clock.Now; {
+	case s.cfg.AtMostOnce || e.outcome == skipped:
+		return
+	case e.outcome == processed && s.cfg.Manual:
+		return
+	case e.outcome == processed:
+		if err = s.w.Ack(t.id, e.d.Token); err == nil {
+			s.settled(off)
+		}
+	case e.outcome == crowded:
+		err = s.w.Postpone(t.id, e.d.Token, crowdedWait, now())
+	case e.outcome == rejected:
+		if f, err = s.w.Reject(t.id, e.d.Token); err == nil {
+			s.fate(off, f, e.err)
+		}
+	default:
+		if f, err = s.w.Nack(t.id, e.d.Token, now()); err == nil {
+			s.fate(off, f, e.err)
+		}
+	}
+	if err != nil && !s.cfg.Manual { // with tokens it may have been settled before the handler returned
+		s.n.fenced++
+	}
+}
+
+// ready reports whether the seat can be given more.
+func (t *Seat) ready() bool {
+	return t.cause == nil && !t.held && !t.paused && t.taker.Taken() < t.room
+}
+
+// open lets the seat have a part, or not, as it should.
+func (t *Seat) open() {
+	c := &t.share.chooser
+	if t.cause == nil && !t.held && !t.paused && t.room > 0 {
+		if t.taker.In(c) {
+			c.SetRoom(&t.taker, t.room)
+		} else {
+			c.Add(&t.taker, t.room)
+		}
+	} else {
+		c.Remove(&t.taker)
+	}
+}

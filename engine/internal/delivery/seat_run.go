@@ -1,0 +1,380 @@
+package delivery
+
+import (
+	"errors"
+	"time"
+
+	"github.com/leatlog/leat/engine/internal/dispatch"
+	"github.com/leatlog/leat/engine/internal/partition"
+	"github.com/leatlog/leat/segment"
+)
+
+// crowdedWait is when a record comes again whose handler found all workers waiting.
+const crowdedWait = 10 * time.Millisecond
+
+// step is what a seat has to do next.
+type step uint8
+
+const (
+	stepWork step = iota
+	stepGap
+	stepRest
+	stepEnd
+)
+
+// run is one turn on a worker.
+func (t *Seat) run() dispatch.Again {
+	if t.over {
+		return false
+	}
+	began := t.share.cfg.Clock.Now()
+	t.turn.begin(began, t.n.handled)
+	t.stats.began.Store(began)
+	again := t.work()
+	t.n.busy += t.share.cfg.Clock.Now() - began
+	t.stats.set(&t.n)
+	t.stats.began.Store(0)
+	if !again {
+		t.share.cfg.Rested.Broadcast()
+	}
+	if t.over {
+		t.task.Stop()
+		t.cfg.OnEnd(t.why())
+	}
+	return dispatch.Again(again)
+}
+
+// work delivers until the turn is over, and returns whether there may be more to do now.
+func (t *Seat) work() (again bool) {
+	for {
+		if t.queued() == 0 {
+			switch t.refill() {
+			case stepWork:
+			case stepGap:
+				if !t.gap() {
+					continue
+				}
+			case stepRest:
+				t.seg.Close()
+				return false
+			case stepEnd:
+				t.seg.Close()
+				t.over = true
+				t.msg.Record, t.batch = segment.Record{}, nil // views, which would keep memory
+				return false
+			}
+		}
+		t.deliver()
+		if t.n.handled >= t.turn.look && t.turn.over(t.share.cfg.Clock.Now(), t.n.handled) {
+			return true
+		}
+	}
+}
+
+// refill hands in what has been finished, and gets more.
+func (t *Seat) refill() step {
+	s := t.share
+	s.mu.Lock()
+	defer s.unlock()
+	now := s.cfg.Clock.Now()
+	t.reap()
+	switch {
+	case t.cause != nil:
+		t.leave(now)
+		return stepEnd
+	case t.held || t.paused:
+		return stepRest
+	}
+	t.adapt(now)
+	s.feed(now)
+	switch {
+	case len(s.gaps) > 0:
+		t.tell = s.gaps[0]
+		s.gaps = s.gaps[1:]
+		return stepGap
+	case t.queued() > 0:
+		return stepWork
+	}
+	t.setIdle(true)
+	return stepRest
+}
+
+// adapt works out how many records the seat gets at a time: a fast handler many, a slow one only the one that it works on,
+// so that others can have the rest. The caller holds share.mu.
+func (t *Seat) adapt(now int64) {
+	room := t.room
+	if n := t.n.handled - t.fed; n > 0 {
+		each := max((now-t.fedAt)/n, 1)
+		room = int(min(max(int64(roomTime)/each, 1), int64(2*t.room), seatSlots))
+	}
+	t.fed, t.fedAt = t.n.handled, now
+	if room != t.room {
+		t.room = room
+		t.open()
+	}
+}
+
+// leave takes the seat off the share. The caller holds share.mu.
+func (t *Seat) leave(now int64) {
+	s := t.share
+	t.setIdle(false)
+	for i, seat := range s.seats {
+		if seat == t {
+			s.seats = append(s.seats[:i:i], s.seats[i+1:]...)
+			break
+		}
+	}
+	s.review(now)
+}
+
+// gap tells of records that were dropped before they were delivered, and returns false if that is the end of the seat.
+func (t *Seat) gap() bool {
+	from, to := t.tell.from, t.tell.to
+	if t.share.cfg.FailOnGap {
+		t.Stop(t.share.cfg.Part.ReadError(from))
+		return false
+	}
+	t.n.lost += int64(to - from)
+	if f := t.share.cfg.OnGap; f != nil {
+		t.within.Store(1)
+		defer t.within.Store(0)
+		f(t.share.cfg.Part.Index(), int64(from), int64(to))
+	}
+	return true
+}
+
+// read reads the record at an offset.
+func (t *Seat) read(off uint64, r *segment.Record) bool {
+	if !t.seg.Jump(off) {
+		t.seg.Seek(off)
+		if t.seg.Refill() != segment.Ready {
+			return false
+		}
+	}
+	return t.seg.Next(r)
+}
+
+// claim settles a record before its handler is called.
+func (t *Seat) claim(e *entry) bool {
+	s := t.share
+	s.mu.Lock()
+	defer s.unlock()
+	if err := s.w.Ack(t.id, e.d.Token); err != nil {
+		s.n.fenced++
+		return false
+	}
+	return true
+}
+
+// deliver calls the handler with the next record of the queue, or with some.
+func (t *Seat) deliver() {
+	e := t.begin()
+	if e == nil {
+		return // somebody else has it
+	}
+	if t.share.cfg.AtMostOnce && !t.claim(e) || !t.read(e.d.Token.Offset, &t.msg.Record) {
+		t.finish(skipped, nil)
+		return
+	}
+	t.msg.Attempt, t.msg.hold = e.d.Attempt, Token{t, e.d.Token}
+	if t.batch != nil {
+		t.gather()
+	}
+	n := int64(t.begun)
+	t.n.handled += n
+	if e.d.Attempt > 1 {
+		t.n.redelivered++
+	}
+	err := ErrGoexit
+	defer func() {
+		switch {
+		case err == nil:
+			t.n.delivered += n
+			t.finish(processed, nil)
+			t.within.Store(0)
+		case errors.Is(err, partition.ErrWorkersBlocked):
+			t.fail(e, crowded, err)
+		case errors.Is(err, ErrRejected):
+			t.fail(e, rejected, err)
+		default:
+			t.fail(e, failed, err)
+		}
+	}()
+	t.within.Store(1)
+	err = t.call()
+}
+
+// gather begins more records for a batch, as far as they are in the same segment as the first.
+func (t *Seat) gather() {
+	t.batch = t.batch[:1]
+	t.batch[0] = t.msg
+	s := t.share
+	s.mu.Lock() // so that what is next stays so
+	defer s.unlock()
+	for len(t.batch) < cap(t.batch) {
+		next := t.peek()
+		if next == nil || !t.seg.Jump(next.d.Token.Offset) {
+			return
+		}
+		if s.cfg.AtMostOnce && s.w.Ack(t.id, next.d.Token) != nil {
+			return // it begins the next batch, and is skipped there
+		}
+		t.begin()
+		t.batch = t.batch[:len(t.batch)+1]
+		m := &t.batch[len(t.batch)-1]
+		t.seg.Next(&m.Record)
+		m.Topic, m.Attempt, m.hold = t.msg.Topic, next.d.Attempt, Token{t, next.d.Token}
+		if next.d.Attempt > 1 {
+			t.n.redelivered++
+		}
+	}
+}
+
+// call calls the handler and turns a panic into an error.
+func (t *Seat) call() (err error) {
+	defer recovered(&err)
+	if t.batch != nil {
+		return t.cfg.Handler.Batch(t.ctx, t.batch[:len(t.batch):len(t.batch)])
+	}
+	return t.cfg.Handler.One(t.ctx, &t.msg)
+}
+
+// fail finishes records whose handler has failed, and tells about it.
+func (t *Seat) fail(e *entry, o outcome, err error) {
+	d := e.d
+	n := int64(t.begun)
+	t.finish(o, err) // all is decided before anybody is told, who may end the goroutine
+	t.n.failed += n
+	defer t.within.Store(0)
+	if t.cfg.OnFailure != nil && t.read(d.Token.Offset, &t.msg.Record) {
+		t.msg.Topic, t.msg.Attempt, t.msg.hold = t.share.cfg.Topic, d.Attempt, Token{t, d.Token}
+		t.cfg.OnFailure(t.ctx, &t.msg, err)
+	}
+}
+
+// Start lets the seat have records.
+func (t *Seat) Start() { t.change(func() { t.held = false }) }
+
+// Pause gives it no more: none begins after Pause returned. What it has not begun others get.
+func (t *Seat) Pause() { t.change(func() { t.paused = true }) }
+
+// Resume lets it go on.
+func (t *Seat) Resume() { t.change(func() { t.paused = false }) }
+
+// Paused reports whether the seat is paused.
+func (t *Seat) Paused() bool {
+	t.share.mu.Lock()
+	defer t.share.mu.Unlock()
+	return t.paused
+}
+
+// Stop ends the seat for a reason, of which the first counts: no delivery begins after it returned. One that is going on may
+// still end, and is settled; OnEnd is called after it. Tokens stay good until Release.
+func (t *Seat) Stop(cause error) {
+	t.change(func() {
+		if t.cause == nil {
+			t.cause = cause
+		}
+	})
+}
+
+// Fence is Stop after which nothing that the seat has is settled any more: it is all given back, and its tokens are refused.
+func (t *Seat) Fence(cause error) {
+	t.change(func() {
+		if t.cause == nil {
+			t.cause = cause
+		}
+		t.reap()
+		t.share.w.Release(t.id, t.share.cfg.Clock.Now())
+	})
+}
+
+// Release gives back what the seat holds, but for what its handler is working on: the tokens are refused from now on.
+func (t *Seat) Release() {
+	t.change(func() {
+		t.reap()
+		span := t.span.Load()
+		t.share.w.ReleaseBut(t.id, func(off uint64) bool {
+			for i := uint32(t.reaped); i != uint32(span>>32); i++ {
+				if t.entries[i&t.mask].d.Token.Offset == off {
+					return true
+				}
+			}
+			return false
+		}, t.share.cfg.Clock.Now())
+	})
+}
+
+// change changes what the seat should do, and sees to it that it does.
+func (t *Seat) change(how func()) {
+	s := t.share
+	s.mu.Lock()
+	how()
+	t.open()
+	if t.cause != nil || t.paused {
+		t.recall()
+	}
+	if s.w.Counts().Dead > 0 {
+		s.burier.Wake()
+	}
+	s.feed(s.cfg.Clock.Now())
+	t.setIdle(false)
+	s.unlock()
+	if t.task != nil {
+		t.task.Wake()
+	}
+}
+
+// why returns what ended the seat.
+func (t *Seat) why() error {
+	t.share.mu.Lock()
+	defer t.share.mu.Unlock()
+	return t.cause
+}
+
+// The share's, which is the seat's own if it has the only one.
+
+// Seek is Share.Seek.
+func (t *Seat) Seek(start Start) error { return t.share.Seek(start) }
+
+// Partition returns the number of the seat's partition.
+func (t *Seat) Partition() int { return t.share.cfg.Part.Index() }
+
+// Position is Share.Position.
+func (t *Seat) Position() int64 { return t.share.Position() }
+
+// Lag is Share.Lag.
+func (t *Seat) Lag() int64 { return t.share.Lag() }
+
+// Drained reports whether there is nothing left for the seat to do: all is settled, or it is paused or has ended, and it is
+// not at work.
+func (t *Seat) Drained() bool {
+	next := t.share.cfg.Part.Log().Committed()
+	t.share.mu.Lock()
+	idle := t.cause != nil || t.paused || t.share.w.Floor() >= next
+	t.share.mu.Unlock()
+	return idle && t.stats.began.Load() == 0
+}
+
+// Inside reports whether the handler, or another function of the user's, is being called, and for how long the present turn
+// has been going on.
+func (t *Seat) Inside() (since time.Duration, yes bool) {
+	began := t.stats.began.Load()
+	if began == 0 || !t.inside() {
+		return 0, false
+	}
+	return time.Duration(max(0, t.share.cfg.Clock.Now()-began)), true
+}
+
+// Finished returns how many deliveries are over.
+func (t *Seat) Finished() int64 { return int64(t.finished.Load()) }
+
+// Stats returns a snapshot; now is the engine's clock.
+func (t *Seat) Stats(now int64) Stats {
+	s := t.stats.read(t.share.cfg.Part, t.Position, now)
+	s.Paused = t.Paused()
+	share := t.share.Stats()
+	s.InFlight, s.Dropped, s.Buried = share.InFlight, share.Dropped, share.Buried
+	s.RunningFor, s.Running = t.Inside()
+	return s
+}

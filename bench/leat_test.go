@@ -17,6 +17,7 @@ func impls() []impl {
 		{name: "leat", mode: "batch", open: openLeat(leatBatch)},
 		{name: "leat", mode: "sync", open: openLeat(leatSync)},
 		{name: "leat", mode: "appender", open: openLeat(leatAppend), only: single},
+		{name: "leat", mode: "appender-batch", open: openLeat(leatAppendBatch), only: single},
 		{name: "chan", open: openChan},
 		{name: "mutexlog", open: openMutexLog},
 	}
@@ -111,14 +112,39 @@ func leatBatch(l *leatLine, producer int, from, n uint64) error {
 	return nil
 }
 
-func leatAppend(l *leatLine, producer int, from, n uint64) error {
-	ctx, m := context.Background(), make([]byte, size)
-	if l.x == nil {
-		x, err := l.part.Appender(ctx)
-		if err != nil {
+func leatAppendBatch(l *leatLine, producer int, from, n uint64) error {
+	const most = 64
+	ctx, m, batch := context.Background(), make([]byte, most*size), make([]engine.Record, most)
+	if err := l.take(ctx); err != nil {
+		return err
+	}
+	for n > 0 {
+		k := min(n, most)
+		for i := range k {
+			v := m[i*size : (i+1)*size]
+			fill(v, uint64(producer), from+i)
+			batch[i] = engine.Record{Value: v}
+		}
+		if _, err := l.x.AppendBatch(ctx, batch[:k]); err != nil {
 			return err
 		}
-		l.x = x
+		from, n = from+k, n-k
+	}
+	return l.x.Flush()
+}
+
+// take takes the partition for the line's producer.
+func (l *leatLine) take(ctx context.Context) (err error) {
+	if l.x == nil {
+		l.x, err = l.part.Appender(ctx)
+	}
+	return err
+}
+
+func leatAppend(l *leatLine, producer int, from, n uint64) error {
+	ctx, m := context.Background(), make([]byte, size)
+	if err := l.take(ctx); err != nil {
+		return err
 	}
 	for seq := from; seq < from+n; seq++ {
 		fill(m, uint64(producer), seq)

@@ -43,6 +43,26 @@ func BenchmarkAppend(b *testing.B) {
 		run("append", func(l *segment.Log) error { return l.Append(&rec, 1) })
 		keyed := segment.Record{Key: payload[:8], Value: payload[8:], Headers: segment.MakeHeaders(segment.Header{Name: "n"}), Timestamp: 1}
 		run("append-all", func(l *segment.Log) error { return l.Append(&keyed, 1) })
+		b.Run(fmt.Sprintf("impl=each/size=%dB", size), func(b *testing.B) {
+			b.ReportAllocs()
+			b.SetBytes(int64(size))
+			l := segment.NewLog(segment.Config{})
+			warm(l)
+			batch := make([]segment.Record, 64)
+			for i := range batch {
+				batch[i].Value = payload
+			}
+			b.ResetTimer()
+			for n := 0; n < b.N; n += len(batch) {
+				if _, err := l.AppendEach(batch, 1); err != nil {
+					b.Fatal(err)
+				}
+				if n&255 == 0 {
+					l.Publish()
+					retain(l, 3)
+				}
+			}
+		})
 		b.Run(fmt.Sprintf("impl=floor/size=%dB", size), func(b *testing.B) {
 			b.SetBytes(int64(size))
 			buf, at := make([]byte, 4<<20), 0
@@ -137,6 +157,29 @@ func BenchmarkReaderNext(b *testing.B) {
 				}
 			})
 		}
+	}
+}
+
+// BenchmarkReaderNextEach reads windows of records and looks at each.
+func BenchmarkReaderNextEach(b *testing.B) {
+	for _, size := range []int{64, 1024} {
+		b.Run(fmt.Sprintf("size=%dB", size), func(b *testing.B) {
+			b.ReportAllocs()
+			l := fill(b, 3<<20/size, size)
+			r := l.NewReader()
+			recs := make([]segment.Record, 256)
+			b.ResetTimer()
+			for n := 0; n < b.N; {
+				k := r.NextEach(recs)
+				if k == 0 && r.Refill() != segment.Ready {
+					r.Seek(0)
+				}
+				for i := range recs[:k] {
+					sink += recs[i].Value[0]
+				}
+				n += k
+			}
+		})
 	}
 }
 

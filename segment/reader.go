@@ -186,6 +186,50 @@ func (r *Reader) enter(s *segment) {
 	r.start = b.start(i)
 }
 
+// NextEach sets as many of recs as there are records in the window, in order, and returns how many.
+func (r *Reader) NextEach(recs []Record) (n int) {
+	off, at, start, index, data := r.pos, r.at, r.start, r.index, r.data
+	most := int(min(uint64(len(recs)), r.limit-off))
+	partition, base := r.partition, r.baseTime
+	for ; n < most; n++ {
+		e := &index[at]
+		atomicx.Reads(unsafe.Pointer(e))
+		span, stamp := e.span, e.stamp
+		if stamp&(flagHasHeaders|flagHasTimestamp) != 0 {
+			break
+		}
+		end := int(span >> 32)
+		k := start + int(uint32(span))
+		if atomicx.Exploring && end > start {
+			atomicx.Reads(unsafe.Pointer(&data[start]))
+		}
+		rec := &recs[n]
+		rec.Key, rec.Value = data[start:k:k], data[k:end:end]
+		if stamp&(flagNilKey|flagNilValue) != 0 {
+			if stamp&flagNilKey != 0 {
+				rec.Key = nil
+			}
+			if stamp&flagNilValue != 0 {
+				rec.Value = nil
+			}
+		}
+		if rec.Headers.raw != nil {
+			rec.Headers.raw = nil
+		}
+		rec.Timestamp = base + int64(stamp>>flagBits)
+		rec.Offset = int64(off)
+		rec.Partition = partition
+		start = end
+		at--
+		off++
+	}
+	r.pos, r.at, r.start = off, at, start
+	for n < len(recs) && r.Next(&recs[n]) { // the rest, from the first that is not plain on
+		n++
+	}
+	return n
+}
+
 // Next sets rec to the next record of the window, or returns false at the window's end.
 func (r *Reader) Next(rec *Record) bool {
 	off := r.pos

@@ -229,14 +229,12 @@ func (p *Partition) stageEach(batch []segment.Record) error {
 		if v := batch[i].Value; atomicx.Exploring && len(v) > 0 {
 			atomicx.Reads(unsafe.Pointer(&v[0])) // the publisher's, who stands still
 		}
-		if err := p.log.Append(&batch[i], p.a.now); err != nil {
-			if i > 0 {
-				p.log.Unstage()
-			}
-			return err
-		}
 	}
-	return nil
+	n, err := p.log.AppendEach(batch, p.a.now)
+	if n > 0 && err != nil {
+		p.log.Unstage()
+	}
+	return err
 }
 
 // settle says what to do about an error of the log: staged means try again.

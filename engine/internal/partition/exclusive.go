@@ -185,6 +185,9 @@ func (x *Appender) AppendBatch(ctx context.Context, batch []segment.Record) (int
 		}
 		v, err := staged, error(nil)
 		for i < len(batch) && v == staged {
+			if i += x.p.stageRun(batch[i:]); i == len(batch) {
+				break
+			}
 			r := &batch[i]
 			if err = x.admit(ctx, r); err != nil {
 				v = refused
@@ -207,6 +210,40 @@ func (x *Appender) AppendBatch(ctx context.Context, batch []segment.Record) (int
 		}
 	}
 	return len(batch), nil
+}
+
+// stageRun stages records from the first on as far as it goes without anything new: a batch has been begun, there is room for
+// them, and they are not the last of it. It sets Offset and Partition of each and returns how many. The caller holds the
+// guard.
+func (p *Partition) stageRun(rs []segment.Record) (n int) {
+	a := &p.a
+	if a.batch == 0 || p.state.Load() != stateExclusive {
+		return 0
+	}
+	room, most := a.roomBytes, min(int64(len(rs)), int64(flushAfter-1-a.batch), a.roomRecords)
+	for int64(n) < most {
+		r := &rs[n]
+		size := sizeOf(r)
+		need := storedBytes(size, r.Timestamp != 0, r.Headers.Size() > 0) + entryBytes
+		if need > room || size > p.cfg.MaxRecordBytes {
+			break
+		}
+		room -= need
+		n++
+	}
+	first := p.log.Staged()
+	all := n
+	n, _ = p.log.AppendEach(rs[:all], a.now) // one that fails is tried once more by itself
+	for i := n; i < all; i++ {
+		room += stored(&rs[i]) + entryBytes
+	}
+	for i := range rs[:n] {
+		rs[i].Offset, rs[i].Partition = int64(first)+int64(i), int32(p.cfg.Index)
+	}
+	a.batch += n
+	a.roomRecords -= int64(n)
+	a.roomBytes = room
+	return n
 }
 
 // stage stages one record. The caller holds the guard.

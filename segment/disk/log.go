@@ -1,0 +1,294 @@
+package disk
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/leatlog/leat/segment/frame"
+	"github.com/leatlog/leat/segment/vfs"
+)
+
+const (
+	lockName   = "LOCK"
+	stateName  = "state"
+	segmentExt = ".leat"
+	tempExt    = ".tmp"
+)
+
+// Log is the files of one partition. Open opens one.
+//
+// # Roles
+//
+//   - appender: one goroutine at a time calls Write, Roll and Resume; that others do so as well is kept apart by a mutex, but
+//     their order is then anybody's.
+//   - syncer: any goroutine that calls Sync. One at a time does it; the others wait, and find it done.
+//   - trimmer: any goroutine that calls Trim. One at a time does it.
+//   - readers: any number, each with a Reader of its own.
+//
+// # Mutexes
+//
+// They are taken in the order writing, trimming, syncing, mu. Only mu is taken by readers and for queries, and no operation on
+// a file is done under it.
+type Log struct {
+	// Immutable after Open.
+	cfg Config
+	dir string
+	fs  vfs.FS
+
+	// lock keeps others out. Close's own.
+	lock io.Closer
+
+	// writing is held by whoever extends the log, or exchanges its files.
+	writing sync.Mutex
+
+	// trimming is held by whoever writes the state or removes files.
+	trimming sync.Mutex
+
+	// syncing is held by whoever syncs or seals the active file.
+	syncing sync.Mutex
+
+	// mu guards the rest.
+	mu       sync.Mutex
+	files    []*file // oldest first; the last one is active, unless the log is open for reading only
+	low      uint64  // first offset that has not been dropped
+	next     uint64  // one past the last record written
+	durable  uint64  // everything below survives a power cut
+	epoch    uint64
+	lives    int   // how often Resume has exchanged the files
+	err      error // why nothing can be written
+	closed   bool
+	recovery Recovery
+
+	// Of writing's holder.
+	buf []byte
+}
+
+// file is one of the files.
+type file struct {
+	// Immutable once it is in the list.
+	name string // with the directory
+	head frame.Segment
+	seed frame.Seed
+
+	// f is the active file, open for writing. Readers open files for themselves.
+	f vfs.File
+
+	// allocated is the length of the active file. It belongs to writing's holder.
+	allocated int64
+
+	// Guarded by the log's mu if the file is active; otherwise immutable.
+	end          uint64 // one past the last record
+	size         int64  // where the frames end
+	index        index
+	time, newest int64 // append times of the first record and the last
+	sealed       bool
+}
+
+// empty reports whether there are no records in the file.
+func (f *file) empty() bool { return f.end == f.head.Base }
+
+// add counts a frame that lies at the end.
+func (f *file) add(h *frame.Header) {
+	if h.Kind == frame.Records && f.time == 0 && f.newest == 0 {
+		f.time, f.newest = h.Time, h.Newest
+	}
+	f.index.add(h.First, f.size, f.newest)
+	if h.Kind == frame.Records {
+		f.newest = max(f.newest, h.Newest)
+	}
+	f.end = h.Next()
+	f.size += h.Bytes()
+}
+
+// segmentName returns the name of the file for records from base on: such names sort like the offsets.
+func segmentName(base uint64) string { return fmt.Sprintf("%020d%s", base, segmentExt) }
+
+// parseName returns the base that a file's name says.
+func parseName(name string) (base uint64, ok bool) {
+	digits, ok := strings.CutSuffix(name, segmentExt)
+	if !ok || len(digits) != 20 {
+		return 0, false
+	}
+	for _, c := range []byte(digits) {
+		if c < '0' || c > '9' || base > frame.MaxOffset/10 {
+			return 0, false
+		}
+		base = base*10 + uint64(c-'0')
+	}
+	return base, base <= frame.MaxOffset
+}
+
+// path returns a name with the directory.
+func (l *Log) path(name string) string { return filepath.Join(l.dir, name) }
+
+// First returns the first offset that has not been dropped.
+func (l *Log) First() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.low
+}
+
+// Next returns the offset that the next record gets: everything below is written.
+func (l *Log) Next() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.next
+}
+
+// Durable returns the offset below which everything survives a power cut.
+func (l *Log) Durable() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.durable
+}
+
+// Epoch returns how often the log has been opened, this time included.
+func (l *Log) Epoch() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.epoch
+}
+
+// Err returns why nothing can be written, or nil if it can.
+func (l *Log) Err() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.unusable()
+}
+
+// Recovery returns what Open, or the last Resume, has found.
+func (l *Log) Recovery() Recovery {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.recovery
+}
+
+// FileInfo describes one file.
+type FileInfo struct {
+	Name string
+	// First and End are the offsets in it: [First, End). Some may be below the log's First.
+	First, End uint64
+	Epoch      uint64
+	// Bytes is how long it is, without what is only reserved.
+	Bytes int64
+	// Oldest and Newest are the append times of its first record and its last, both 0 if there is none.
+	Oldest, Newest int64
+	Sealed         bool
+}
+
+// Files describes the files, oldest first.
+func (l *Log) Files() []FileInfo {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	list := make([]FileInfo, len(l.files))
+	for i, f := range l.files {
+		list[i] = FileInfo{Name: f.name, First: f.head.Base, End: f.end, Epoch: f.head.Epoch, Bytes: f.size, Oldest: f.time,
+			Newest: f.newest, Sealed: f.sealed}
+	}
+	return list
+}
+
+// unusable returns why nothing can be written. mu is held.
+func (l *Log) unusable() error {
+	switch {
+	case l.closed:
+		return ErrClosed
+	case l.cfg.ReadOnly:
+		return ErrReadOnly
+	}
+	return l.err
+}
+
+// fail makes the log unusable for writing, because of what came of an operation, and returns the error. The first one stays.
+func (l *Log) fail(op, name string, cause error) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err == nil {
+		l.err = &FailedError{Op: op, File: name, Err: cause}
+	}
+	return l.err
+}
+
+// active returns the file that records go to.
+func (l *Log) active() *file {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.files[len(l.files)-1]
+}
+
+// Close seals the log if nothing has failed, so that the next Open is quick and knows for sure where it ends, and gives the
+// lock back. It returns the error that ended writing, if any; the log is closed all the same. Later calls return nil.
+func (l *Log) Close() error {
+	l.writing.Lock()
+	defer l.writing.Unlock()
+	l.mu.Lock()
+	err, closed := l.err, l.closed
+	l.mu.Unlock()
+	if closed {
+		return nil
+	}
+	if !l.cfg.ReadOnly {
+		if err == nil {
+			err = l.seal()
+		}
+		if err == nil {
+			l.trimming.Lock()
+			err = l.writeState(l.First(), l.Durable())
+			l.trimming.Unlock()
+		}
+	}
+	l.trimming.Lock()
+	defer l.trimming.Unlock()
+	l.syncing.Lock()
+	defer l.syncing.Unlock()
+	l.mu.Lock()
+	l.closed = true
+	l.mu.Unlock()
+	return errors.Join(err, l.release())
+}
+
+// Abandon closes the log without writing anything: the files stay as they are, as if the process had ended. Resume and Close
+// do more.
+func (l *Log) Abandon() error {
+	l.writing.Lock()
+	defer l.writing.Unlock()
+	l.trimming.Lock()
+	defer l.trimming.Unlock()
+	l.syncing.Lock()
+	defer l.syncing.Unlock()
+	l.mu.Lock()
+	closed := l.closed
+	l.closed = true
+	l.mu.Unlock()
+	if closed {
+		return nil
+	}
+	return l.release()
+}
+
+// release closes what is open.
+func (l *Log) release() error {
+	err := l.closeFiles()
+	if l.lock != nil {
+		err = errors.Join(err, l.lock.Close())
+	}
+	return err
+}
+
+// closeFiles closes the files that are open for writing.
+func (l *Log) closeFiles() (err error) {
+	l.mu.Lock()
+	files := l.files
+	l.mu.Unlock()
+	for _, f := range files {
+		if f.f != nil {
+			err = errors.Join(err, f.f.Close())
+			f.f = nil
+		}
+	}
+	return err
+}

@@ -1,0 +1,143 @@
+package disk
+
+import (
+	"math"
+
+	"github.com/leatlog/leat/segment/frame"
+)
+
+// Write appends the records of b as one frame, by one write, and returns the offset of the first of them. Nothing is durable
+// yet: see Sync. A frame that is torn by a crash is dropped as a whole.
+//
+// If it fails the log is as before: ErrTooLarge, or ErrClosed or ErrReadOnly, which changes nothing, or ErrFailed, after which
+// nothing can be written. In that case the records may still be found by the next Open, but not by Resume.
+func (l *Log) Write(b *frame.Builder) (first uint64, err error) {
+	if b.Count() == 0 {
+		panic("disk: no records")
+	}
+	l.writing.Lock()
+	defer l.writing.Unlock()
+	a, head, err := l.place(b.Bytes(), uint64(b.Count()))
+	if err != nil {
+		return 0, err
+	}
+	whole := b.Finish(a.seed, a.size, head)
+	return head.First, l.put(a, whole)
+}
+
+// writeLost appends a frame that says that the next n offsets are lost.
+func (l *Log) writeLost(n uint64) error {
+	l.writing.Lock()
+	defer l.writing.Unlock()
+	for n > 0 {
+		count := min(n, math.MaxUint32)
+		a, head, err := l.place(frame.HeaderBytes, count)
+		if err != nil {
+			return err
+		}
+		head.Count = uint32(count)
+		head.Time, head.Newest = a.newest, a.newest
+		l.buf = frame.AppendLost(l.buf[:0], a.seed, a.size, head)
+		if err := l.put(a, l.buf); err != nil {
+			return err
+		}
+		n -= count
+	}
+	return nil
+}
+
+// place sees to it that the active file has room for a frame, and returns it with what the frame is to say. writing is held.
+func (l *Log) place(bytes int64, records uint64) (a *file, head frame.Header, err error) {
+	l.mu.Lock()
+	a = l.files[len(l.files)-1]
+	head = frame.Header{First: l.next, Epoch: a.head.Epoch, SyncedTo: l.durable}
+	err = l.unusable()
+	l.mu.Unlock()
+	switch {
+	case err != nil:
+		return nil, head, err
+	case records > frame.MaxOffset-head.First, bytes > MaxSegmentBytes:
+		return nil, head, ErrTooLarge
+	}
+	need := a.size + bytes + frame.SealBytes
+	if need <= a.allocated {
+		return a, head, nil
+	}
+	if a.empty() {
+		if err := a.f.Allocate(need); err != nil {
+			return nil, head, l.fail("allocate", a.name, err)
+		}
+		a.allocated = need
+		return a, head, nil
+	}
+	if err := l.roll(bytes); err != nil {
+		return nil, head, err
+	}
+	l.mu.Lock()
+	a = l.files[len(l.files)-1]
+	head.SyncedTo = l.durable
+	l.mu.Unlock()
+	return a, head, nil
+}
+
+// put writes a frame to the end of the active file. writing is held.
+func (l *Log) put(a *file, whole []byte) error {
+	h, err := frame.DecodeHeader(whole, a.seed, a.size)
+	if err != nil {
+		panic("disk: a frame of our own: " + err.Error())
+	}
+	if _, err := a.f.WriteAt(whole, a.size); err != nil && !l.cfg.broken.has(flawIgnoreWriteError) {
+		return l.fail("write", a.name, err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err != nil { // a sync has failed meanwhile: this frame must not count
+		return l.err
+	}
+	a.add(&h)
+	l.next = a.end
+	if l.cfg.broken.has(flawDurableFirst) {
+		l.durable = l.next
+	}
+	return nil
+}
+
+// Sync makes durable what was written before it was called, and returns up to where. It may be called beside Write. Of several
+// calls at once one syncs for all that were written before it began.
+//
+// If it fails with ErrFailed nobody knows what of that is durable, and nothing can be written any more.
+func (l *Log) Sync() (durable uint64, err error) {
+	l.mu.Lock()
+	want := l.next
+	l.mu.Unlock()
+	l.syncing.Lock()
+	defer l.syncing.Unlock()
+	l.mu.Lock()
+	durable, err = l.durable, l.unusable()
+	l.mu.Unlock()
+	if err != nil || durable >= want {
+		return durable, err
+	}
+	return l.syncActive()
+}
+
+// syncActive makes durable what is in the active file. syncing is held, so that the file stays the active one.
+func (l *Log) syncActive() (durable uint64, err error) {
+	l.mu.Lock()
+	a, upTo := l.files[len(l.files)-1], l.next
+	durable, err = l.durable, l.unusable()
+	l.mu.Unlock()
+	if err != nil || upTo == durable {
+		return durable, err
+	}
+	if err := a.f.Sync(); err != nil && !l.cfg.broken.has(flawIgnoreSyncError) {
+		return durable, l.fail("sync", a.name, err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cfg.broken.has(flawDurableAll) {
+		upTo = l.next
+	}
+	l.durable = max(l.durable, upTo)
+	return l.durable, nil
+}

@@ -97,6 +97,15 @@ func TestExplore_Drain(t *testing.T) {
 				s.Go("publisher", async(x, 0))
 			})
 		}},
+		explore.Scenario{Name: "async with the role on loan", Setup: func(s *explore.S) {
+			setup(s, 1, func(x *explored) {
+				x.streamAfter = -1
+				x.alone.Store(1)
+				x.ring.TakeIdle()
+				x.wake.Unpark()
+				s.Go("publisher", async(x, 0))
+			})
+		}},
 		explore.Scenario{Name: "append", Setup: func(s *explore.S) {
 			setup(s, 1, func(x *explored) {
 				s.Go("appender", func() {

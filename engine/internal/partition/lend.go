@@ -1,14 +1,18 @@
 package partition
 
 import (
+	"unsafe"
+
 	"github.com/leatlog/leat/internal/atomicx"
+	"github.com/leatlog/leat/segment"
 )
 
 // Under saturation the goroutine lends its role. Were it to drain the ring as fast as records come in, it would take from
 // each producer's processor the very cache lines that the producer is writing, one record at a time; where the processors
 // are far apart that is the whole cost of a record. So once records come in a stream, the goroutine leaves them alone while
 // more keep coming, and lets others run. A producer that finds half of the ring in use drains it by itself: what it copies
-// is in its own cache.
+// is in its own cache. And one that has done so several times and met no other producer appends its records itself, without
+// handing them over (direct), for as long as that is so.
 //
 // # Shared state
 //
@@ -28,6 +32,18 @@ import (
 // Order. A publisher's store of offered comes after all that it did as the holder, and the goroutine's or the next
 // publisher's CAS observes it. A release store is enough: nobody parks for lent.
 //
+// Order of one producer. It appends directly only when the ring is empty, after having drained it with the role: so what it
+// handed over before is in the log. What it hands over later comes behind what it has appended, also while that is not
+// visible yet, since offsets are given out when a record is staged.
+//
+// Visible soon. What is appended directly is visible after directBatch records of that producer, or at the next look of the
+// goroutine that finds nothing new, or at its next look but leaveMax at the latest: it publishes before it does anything
+// else with the role. It does not sleep or end while something is not visible, since it looks at direct, with the role,
+// before it looks at the ring.
+//
+// Nothing comes too late. The state is looked at with the role. Close and Drain set it, and what they send through the ring
+// then is taken with the role: an append that has not seen the state has had the role before.
+//
 // Progress. The goroutine waits for a publisher that drains, which is bounded by the ring and waits for nobody; a publisher
 // never waits.
 const (
@@ -41,6 +57,8 @@ const (
 	streamIdle  = 4   // turns without anything that end it
 	leaveMax    = 16  // looks in a row that leave what they find
 	lendPauses  = 100 // about 2.5 us on amd64: how long others have before the next look
+	aloneAfter  = 4   // drains in a row by publishers that meet nobody: then there is only one
+	directBatch = 64  // records that a producer which is alone makes visible at a time
 )
 
 // lend lets others run, and has publishers use the role meanwhile.
@@ -63,8 +81,71 @@ func (p *Partition) help() bool {
 		return false
 	}
 	n, _ := p.drain(p.ring.Cap())
+	if p.rival.Load() != 0 {
+		p.met()
+	} else if p.a.quiet++; p.a.quiet == aloneAfter {
+		p.alone.Store(1)
+	}
 	atomicx.StoreRelease(&p.lent.Uint64, offered)
 	return n > 0
+}
+
+// met notes that there are several producers. The caller has the role.
+func (p *Partition) met() {
+	p.rival.Store(0)
+	p.alone.Store(0)
+	p.a.quiet = 0
+}
+
+// direct appends r with the role on loan, if it is on offer, and reports whether it did: one producer that has a partition for
+// itself need not hand its records over. It is for PublishAsync under saturation; what it appends becomes visible with the
+// next records of the producer, or at the goroutine's next look.
+func (p *Partition) direct(r *segment.Record, size int64) bool {
+	if !p.lent.CompareAndSwap(offered, lentOut) {
+		if p.lent.Load() == lentOut {
+			p.rival.Store(1)
+		}
+		return false
+	}
+	atomicx.Writes(unsafe.Pointer(&p.a)) // the holder's own
+	done := false
+	switch {
+	case p.rival.Load() != 0:
+		p.met()
+	case p.state.Load() != 0: // pairs with Drain: see tooLate
+	case p.ring.Claimed() && !p.empty():
+		p.met() // somebody is about to hand over a record
+	default:
+		done = p.appendDirect(r, size)
+	}
+	atomicx.StoreRelease(&p.lent.Uint64, offered)
+	return done
+}
+
+// empty drains the ring, and reports whether it is empty then.
+func (p *Partition) empty() bool {
+	p.drain(p.ring.Cap())
+	return !p.ring.Claimed()
+}
+
+// appendDirect stages one record, and publishes what is staged every now and then. The caller has the role.
+func (p *Partition) appendDirect(r *segment.Record, size int64) bool {
+	a := &p.a
+	if a.batch == 0 {
+		p.stamp()
+	}
+	need := storedBytes(size, r.Timestamp != 0, r.Headers.Size() > 0) + entryBytes
+	if a.roomRecords > 0 && a.roomBytes >= need && p.log.Append(r, a.now) == nil {
+		a.roomRecords--
+		a.roomBytes -= need
+	} else if v, _ := p.stage(r); v != staged {
+		return false // it is handed over, and waits or fails there
+	}
+	a.direct = true
+	if a.batch++; a.batch >= directBatch {
+		p.publish()
+	}
+	return true
 }
 
 // stream tells the goroutine how fast records come.
@@ -77,16 +158,19 @@ type stream struct {
 // more takes note of a look that has found something, and reports whether records come in a stream.
 func (s *stream) more(p *Partition) bool {
 	s.found++
-	s.tail, s.left = p.ring.Tail(), 0
+	s.tail, s.left = p.progress(), 0
 	return s.found > p.streamAfter
 }
+
+// progress returns a number that changes when records come.
+func (p *Partition) progress() uint64 { return p.ring.Tail() + p.log.Committed() }
 
 // leave reports whether to leave what is in the ring to those who put it there.
 func (s *stream) leave(p *Partition) bool {
 	if s.found <= p.streamAfter || s.left >= leaveMax {
 		return false
 	}
-	t := p.ring.Tail()
+	t := p.progress()
 	if t == s.tail || p.ring.Len() >= p.ring.Cap()/2 {
 		return false
 	}

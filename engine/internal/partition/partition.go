@@ -108,6 +108,14 @@ type Partition struct {
 	// lent says whether the goroutine lends the role to publishers while it lets others run; see lend. CASed by both.
 	// Offering it publishes the holder's own state, and so does giving it back.
 	lent atomicx.PaddedUint64
+
+	// alone says that one producer seems to have the partition for itself; see direct. Stored by who has the role on loan,
+	// loaded by publishers. It publishes no memory.
+	alone atomicx.Uint32
+	// rival says that producers have met: stored by the one that came second, loaded and cleared by who has the role on loan.
+	// It publishes no memory.
+	rival atomicx.Uint32
+	_     atomicx.Pad
 }
 
 // appender is what only the holder of the role touches.
@@ -120,6 +128,8 @@ type appender struct {
 	batch   int   // how many records an Appender has staged since it was given the role or last published; see Append
 	crowd   int64 // how many waiting handlers it has counted in Config.Crowd
 	hot     int   // direct appends in a row that came close together
+	quiet   int   // drains in a row by publishers that have met nobody
+	direct  bool  // a publisher has appended with the role on loan since the goroutine had it
 	results []result
 
 	age    ageState
@@ -196,6 +206,11 @@ func (p *Partition) serve() (over bool) {
 			p.lend()
 			continue
 		}
+		direct := p.a.direct
+		if direct {
+			p.a.direct = false
+			p.publish()
+		}
 		closed := p.ring.Closed() // before the look at what is there: if it is closed, nothing comes after that look
 		n, stuck := p.drain(batchMax)
 		switch {
@@ -219,6 +234,11 @@ func (p *Partition) serve() (over bool) {
 			if s.more(p) {
 				p.lend()
 			}
+		case direct:
+			turn = 0
+			idle = busyIdle()
+			s.more(p)
+			p.lend()
 		case p.ring.Claimed():
 			// A producer is between its claim and Ready; nothing that can fail or wait happens there.
 			atomicx.Relax(turn)

@@ -139,6 +139,9 @@ func (p *Partition) TryPublish(r *segment.Record) error {
 // never called and the record will never appear.
 func (p *Partition) PublishAsync(ctx context.Context, r *segment.Record, done Done) error {
 	size := sizeOf(r)
+	if done == nil && size <= p.cfg.MaxRecordBytes && p.alone.Load() != 0 && p.lent.Load() == offered && p.direct(r, size) {
+		return nil
+	}
 	if done == nil && size <= p.inlineMax && p.state.Load() == 0 {
 		if pos, crowded, ok := p.ring.TryClaimOne(); ok {
 			if p.tooLate(ctx) {
@@ -220,7 +223,9 @@ func (p *Partition) publishAsync(ctx context.Context, r *segment.Record, size in
 	}
 	p.handOver(pos, n, r, req, done, o)
 	if !atomicx.Exploring && done == nil && !big && o == ring.Claimed {
-		// Most likely a producer on another processor came first. Both would go on taking the claim word from each other for
+		// Most likely a producer on another processor came first.
+		p.rival.Store(1)
+		// Both would go on taking the claim word from each other for
 		// every record; while one lets others run, the other goes at full speed.
 		atomicx.Yield()
 	}

@@ -345,6 +345,54 @@ func TestExplore_Role(t *testing.T) {
 				return nil
 			})
 		}},
+		{"direct", 3, func(s *explore.S) {
+			// A producer that seems to be alone appends with the role on loan; it is in order with what it hands over, and what it
+			// has waited for is visible, and all before it.
+			x := newExplored(s, pool, 2, 0)
+			x.streamAfter = -1
+			x.alone.Store(1)
+			x.ring.TakeIdle()
+			x.wake.Unpark()
+			async := func(id int) {
+				x.in[id] = unknown
+				definite(x.PublishAsync(ctx, record(id), nil))
+			}
+			s.Go("first", func() {
+				async(0)
+				async(1)
+				definite(x.publish(ctx, 2))
+				explore.Assert(x.in[2] >= 2, "before what was published before: %d", x.in[2])
+				x.leave()
+			})
+			s.Go("second", func() { async(3); x.leave() })
+			s.Finally(func() error {
+				var recs [4]segment.Record
+				n, err := x.log.ReadAt(0, recs[:])
+				if err != nil || n != len(recs) {
+					return fmt.Errorf("%d records: %v", n, err)
+				}
+				at := map[byte]int64{}
+				for i := range recs {
+					at[recs[i].Value[0]] = recs[i].Offset
+				}
+				if len(at) != len(recs) || at[0] > at[1] || at[1] > at[2] {
+					return fmt.Errorf("offsets %v", at)
+				}
+				return nil
+			})
+		}},
+		{"direct against close", 3, func(s *explore.S) {
+			x := newExplored(s, pool, 1, 0)
+			x.streamAfter = -1
+			x.alone.Store(1)
+			x.ring.TakeIdle()
+			x.wake.Unpark()
+			for id := range 2 {
+				x.in[id] = unknown
+				s.Go(fmt.Sprint("producer", id), func() { definite(x.PublishAsync(ctx, record(id), nil)) })
+			}
+			s.Go("closer", x.leave)
+		}},
 		{"lent role against close", 3, func(s *explore.S) {
 			x := newExplored(s, pool, 1, 0)
 			x.streamAfter = -1

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/leatlog/leat/engine/internal/delivery"
+	"github.com/leatlog/leat/engine/internal/group"
 	"github.com/leatlog/leat/engine/internal/partition"
 )
 
@@ -106,6 +107,48 @@ var (
 	ErrGoexit = delivery.ErrGoexit
 )
 
+// What can go wrong with consumer groups.
+var (
+	// ErrUnknownGroup is returned for a name that no group has.
+	ErrUnknownGroup = errors.New("leat: unknown group")
+
+	// ErrGroupExists is returned by CreateGroup for a name that is taken.
+	ErrGroupExists = errors.New("leat: group exists")
+
+	// ErrGroupActive is returned by DeleteGroup, and by ResetOffsets without Force, while the group has members.
+	ErrGroupActive = errors.New("leat: group has members")
+
+	// ErrGroupDeleted is returned by calls on a group after DeleteGroup or its expiry. It is final.
+	ErrGroupDeleted = errors.New("leat: group deleted")
+
+	// ErrMemberExists is returned by Join for a name that a member of the group has.
+	ErrMemberExists = group.ErrMemberExists
+
+	// ErrUnknownMember is returned for a name that no member has.
+	ErrUnknownMember = errors.New("leat: unknown member")
+
+	// ErrMemberClosed is what ends a member that was closed by its Close.
+	ErrMemberClosed = errors.New("leat: member closed")
+
+	// ErrFenced is wrapped by the error of a commit or an acknowledgement that comes from who has no right to it any more:
+	// the partition or the record is somebody else's by now, or settled, or the position was set. Trying again does not help.
+	ErrFenced = group.ErrFenced
+
+	// ErrReplaced is what ends a static member when another one joins under its name, and ErrRemoved what ends one that was
+	// put out by Group.Evict.
+	ErrReplaced = errors.New("leat: replaced by a member of the same name")
+	ErrRemoved  = errors.New("leat: member removed")
+
+	// ErrNoProgress is what ends a member with NoRejoin that was put out for lack of progress.
+	ErrNoProgress = errors.New("leat: member made no progress")
+
+	// ErrNotAssigned is returned for a partition that the member does not own.
+	ErrNotAssigned = errors.New("leat: partition is not the member's")
+
+	// ErrConsumerBusy is returned when two goroutines poll one Consumer at once.
+	ErrConsumerBusy = errors.New("leat: consumer is being polled")
+)
+
 type (
 	// TooLargeError says how large a record or batch was, and what the limit is.
 	TooLargeError = partition.TooLargeError
@@ -161,6 +204,14 @@ func (e *BatchError) Unwrap() []error {
 	}
 	return errs
 }
+
+// LostError says why a member has lost a partition. It wraps ErrFenced.
+type LostError struct{ Cause string }
+
+func (e *LostError) Error() string { return "leat: partition lost: " + e.Cause }
+
+// Unwrap returns ErrFenced.
+func (e *LostError) Unwrap() error { return ErrFenced }
 
 // HungError is returned by Close when handlers, callbacks or hooks have not returned in time. The engine is closed but for
 // them; their goroutines end when they return.

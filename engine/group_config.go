@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -166,7 +165,7 @@ func (c GroupConfig) withDefaults() (GroupConfig, error) {
 	if c.Backoff, c.MaxDeliveries, err = retries(c.Backoff, c.MaxDeliveries); err != nil {
 		return c, err
 	}
-	if err := c.window().Check(); err != nil {
+	if err := c.Settling.window(c.Backoff, c.MaxDeliveries).Check(); err != nil {
 		return c, configError("%v", err)
 	}
 	setDefault(&c.RevokeTimeout, defaultRevokeTimeout)
@@ -330,53 +329,3 @@ func (p Parallelism) withDefaults() (Parallelism, error) {
 	}
 	return p, nil
 }
-
-// What can go wrong with groups.
-var (
-	// ErrUnknownGroup is returned for a name that no group has.
-	ErrUnknownGroup = errors.New("leat: unknown group")
-
-	// ErrGroupExists is returned by CreateGroup for a name that is taken.
-	ErrGroupExists = errors.New("leat: group exists")
-
-	// ErrGroupActive is returned by DeleteGroup, and by ResetOffsets without Force, while the group has members.
-	ErrGroupActive = errors.New("leat: group has members")
-
-	// ErrGroupDeleted is returned by calls on a group after DeleteGroup or its expiry. It is final.
-	ErrGroupDeleted = errors.New("leat: group deleted")
-
-	// ErrMemberExists is returned by Join for a name that a member of the group has.
-	ErrMemberExists = group.ErrMemberExists
-
-	// ErrUnknownMember is returned for a name that no member has.
-	ErrUnknownMember = errors.New("leat: unknown member")
-
-	// ErrMemberClosed is what ends a member that was closed by its Close.
-	ErrMemberClosed = errors.New("leat: member closed")
-
-	// ErrFenced is wrapped by the error of a commit or an acknowledgement that comes from who has no right to it any more:
-	// the partition or the record is somebody else's by now, or settled, or the position was set. Trying again does not help.
-	ErrFenced = group.ErrFenced
-
-	// ErrReplaced is what ends a static member when another one joins under its name, and ErrRemoved what ends one that was
-	// put out by Group.Evict.
-	ErrReplaced = errors.New("leat: replaced by a member of the same name")
-	ErrRemoved  = errors.New("leat: member removed")
-
-	// ErrNoProgress is what ends a member with NoRejoin that was put out for lack of progress.
-	ErrNoProgress = errors.New("leat: member made no progress")
-
-	// ErrNotAssigned is returned for a partition that the member does not own.
-	ErrNotAssigned = errors.New("leat: partition is not the member's")
-
-	// ErrConsumerBusy is returned when two goroutines poll one Consumer at once.
-	ErrConsumerBusy = errors.New("leat: consumer is being polled")
-)
-
-// LostError says why a member has lost a partition. It wraps ErrFenced.
-type LostError struct{ Cause string }
-
-func (e *LostError) Error() string { return "leat: partition lost: " + e.Cause }
-
-// Unwrap returns ErrFenced.
-func (e *LostError) Unwrap() error { return ErrFenced }

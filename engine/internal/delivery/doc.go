@@ -6,6 +6,11 @@
 // is. A lane that has caught up rests on the partition's event and costs nothing; a lane whose handler has failed rests until
 // the retry is due, without holding a worker.
 //
+// A [Keyed] is a Lane that is parallel by key: some tasks share one window of records that are read and not settled, in which
+// each key has a strand, and each strand is with one task at a time. Its position is the end of the gap-free prefix.
+//
+// To whoever owns them both are a [Runner].
+//
 // What does not belong here: who owns a lane. A broadcast subscription owns one for each partition; a group will hand lanes
 // to its members.
 package delivery

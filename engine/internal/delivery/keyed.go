@@ -158,31 +158,32 @@ func NewKeyed(ctx context.Context, cfg *Config, part *partition.Partition, gate 
 		k.idle = append(k.idle, r)
 	}
 	k.setDuty()
-	pos, err := k.addGate(start)
-	if err != nil {
+	if err := k.addGate(start); err != nil {
 		for _, r := range k.runners {
 			r.task.Stop()
 		}
 		return nil, err
 	}
-	k.gateAt = pos
 	return k, nil
 }
 
 // addGate puts the lane where start says, and its gate with it.
-func (k *Keyed) addGate(start Start) (pos uint64, err error) {
+func (k *Keyed) addGate(start Start) error {
 	stand := func(first, next uint64) (uint64, error) {
 		pos, err := start(first, next)
 		k.win.init(orDefault(k.cfg.MaxInFlight, defaultMaxInFlight), orDefault(k.cfg.MaxKeys, defaultMaxKeys), pos)
 		k.seg.Seek(pos)
-		k.pos.Store(pos) // before the gate can be put out
-		return pos, err
+		k.pos.Store(pos)
+		k.gateAt = pos
+		return pos, err // all that is before the gate can be put out
 	}
 	if k.cfg.GateKept {
-		return stand(k.part.Log().Snapshot())
+		_, err := stand(k.part.Log().Snapshot())
+		return err
 	}
 	k.gate.Evicted = k.evicted
-	return k.part.AddGate(k.gate, stand)
+	_, err := k.part.AddGate(k.gate, stand)
+	return err
 }
 
 func orDefault(n, otherwise int) int {

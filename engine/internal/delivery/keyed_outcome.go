@@ -3,7 +3,6 @@ package delivery
 import (
 	"errors"
 	"math"
-	"runtime/debug"
 	"time"
 
 	"github.com/leatlog/leat/engine/internal/partition"
@@ -12,15 +11,8 @@ import (
 
 // call calls the handler and turns a panic into an error.
 func (k *Keyed) call(m *Message) (err error) {
-	defer caught(&err)
+	defer recovered(&err)
 	return k.cfg.Handler.One(k.ctx, m)
-}
-
-// caught turns a panic into an error. It is to be deferred.
-func caught(err *error) {
-	if v := recover(); v != nil {
-		*err = &PanicError{Value: v, Stack: debug.Stack()}
-	}
 }
 
 // failed decides what becomes of the record at i of the run, whose handler has failed: it is tried again after a while, or
@@ -82,7 +74,7 @@ func (r *runner) buryAgain(i int) {
 func (r *runner) bury(it *item, cause error) {
 	k := r.k
 	attempt := r.msg.Attempt
-	err := k.callBury(&r.msg, cause)
+	err := k.cfg.callBury(k.ctx, &r.msg, cause)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if err != nil {
@@ -91,11 +83,6 @@ func (r *runner) bury(it *item, cause error) {
 	}
 	k.n.buried++
 	k.settle(it)
-}
-
-func (k *Keyed) callBury(m *Message, cause error) (err error) {
-	defer caught(&err)
-	return k.cfg.Bury(k.ctx, m, cause)
 }
 
 // miss is told that the record at i of the run has been dropped by retention.

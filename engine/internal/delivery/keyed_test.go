@@ -125,6 +125,17 @@ func TestKeyed_DoesNothingBeforeStart(t *testing.T) {
 	assert.Equal(t, errPoison, k.cause)
 }
 
+// TestKeyed_NoPlaceToStart: there is no lane, and nothing is left of it.
+func TestKeyed_NoPlaceToStart(t *testing.T) {
+	watchdog(t)
+	p := newPart(t, partitionSetup{limits: retention.Limits{MaxRecords: 2}, segments: 1})
+	c := keyed(func(context.Context, *Message) error { return nil })
+	nowhere := func(uint64, uint64) (uint64, error) { return 0, errPoison }
+	_, err := delivery.NewKeyed(background, &c, p.Partition, &partition.Gate{Gating: true}, p.workers, dispatch.Options{Dedicated: true}, nowhere)
+	require.ErrorIs(t, err, errPoison)
+	p.publishKeys(t, keys(10, 3)...) // nobody gates
+}
+
 func TestKeyed_StopCountsTheFirstCause(t *testing.T) {
 	watchdog(t)
 	p := newPart(t, partitionSetup{})
@@ -414,6 +425,40 @@ func TestKeyed_PauseInsideTheHandler(t *testing.T) {
 	k.Resume()
 	await(k.Drained)
 	assert.ElementsMatch(t, upTo(0, 10), got.offsets())
+}
+
+// TestKeyed_RunIsTakenBack stops the lane, or moves it to the end, from inside a handler that is one of many that the runner has
+// taken: none of the others is called.
+func TestKeyed_RunIsTakenBack(t *testing.T) {
+	watchdog(t)
+	const inside = 40
+	for name, f := range map[string]func(k *keyedLane){
+		"pause": func(k *keyedLane) { k.Pause() },
+		"seek":  func(k *keyedLane) { assert.NoError(t, k.Seek(latest)) },
+		"stop":  func(k *keyedLane) { k.Stop(errOver) },
+		"fence": func(k *keyedLane) { k.Fence(errOver) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPart(t, partitionSetup{workers: 1})
+			p.publishKeys(t, keys(200, 200)...)
+			var k *keyedLane
+			var got book
+			c := keyed(func(_ context.Context, m *Message) error {
+				got.add(m)
+				if m.Offset == inside {
+					f(k)
+				}
+				return nil
+			})
+			c.Parallel = 1
+			k = newKeyed(t, p, c, nil)
+			k.Start()
+			await(func() bool { return got.len() > inside && k.Drained() })
+			assert.Equal(t, upTo(0, inside+1), got.offsets())
+			want := map[string]int64{"pause": inside + 1, "seek": 200, "stop": inside + 1, "fence": inside}
+			assert.Equal(t, want[name], k.Position())
+		})
+	}
 }
 
 // TestBUG008_KeyedSeekDuringDelivery seeks while a handler has 5, from outside and from inside, in both modes, with a handler that

@@ -177,16 +177,13 @@ func (w *window) take(dst []item) (n int) {
 		}
 		w.avail -= int(st.n)
 		k := min(int32(len(dst)-n), st.n)
-		if st.attempt > 0 { // what comes behind it has to wait for how it goes
-			k = 1
-		}
 		st.state, st.taken, st.held = strandTaken, k, k
 		attempt, dying := st.attempt+1, st.dying
 		for i, at := int32(0), st.first; i < k; i++ {
 			nd := &w.nodes[at]
 			dst[n] = item{off: nd.off, strand: s, epoch: w.epoch, attempt: attempt, dying: dying}
 			n++
-			at, attempt = nd.next, 1
+			at, attempt, dying = nd.next, 1, nil
 		}
 	}
 	return n

@@ -190,6 +190,7 @@ func TestLane_StressStop(t *testing.T) {
 			default:
 				_, next := p.Snapshot()
 				_, _ = p.Publish(background, value(next))
+				runtime.Gosched() // with one processor others would wait for their turn
 			}
 		}
 	})

@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -93,13 +94,20 @@ func (l *Lane) failed(err error) {
 	}
 }
 
+// callBury calls Bury and turns a panic into an error.
+func (c *Config) callBury(ctx context.Context, m *Message, cause error) (err error) {
+	defer recovered(&err)
+	return c.Bury(ctx, m, cause)
+}
+
 // bury gives away what has been given up.
 func (l *Lane) bury() {
 	for ; l.buried < l.ready; l.buried++ {
-		if err := l.cfg.Bury(l.ctx, l.message(l.buried, l.attempt), l.dying); err != nil {
-			l.later(l.cfg.Backoff[len(l.cfg.Backoff)-1])
+		l.later(l.cfg.Backoff[len(l.cfg.Backoff)-1]) // unless it is buried, whatever comes of the call
+		if l.cfg.callBury(l.ctx, l.message(l.buried, l.attempt), l.dying) != nil {
 			return
 		}
+		l.due = 0
 		l.n.buried++
 	}
 	l.commit()

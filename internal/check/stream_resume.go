@@ -1,0 +1,192 @@
+package check
+
+// resumes checks that each owner begins where the group stood, A-17.
+func (c *checker) resumes(t *timeline) {
+	first := true
+	for k := range t.owners {
+		w := &t.owners[k]
+		if w.assign < 0 {
+			continue
+		}
+		if first || w.start < 0 || c.crashBetween(0, w.from) {
+			first = false
+			continue
+		}
+		var ok bool
+		switch {
+		case t.cfg.Mode == ByCommit:
+			ok = c.resumesAtCommit(t, w)
+		case t.cfg.Mode == Manual || t.cfg.ByKey:
+			ok = c.resumesAtFloor(t, k)
+		default:
+			ok = c.resumesInTurn(t, k)
+		}
+		if !ok {
+			c.find(ResumeOffset, ops(int32(t.ownerAt(k-1)+1), int32(w.assign+1)), "%s begins at %d, which is not where the group stood",
+				c.h.memberName(w.member), w.start)
+		}
+	}
+}
+
+// ownerAt returns what shows where an owner stood last: its last read, or its assign.
+func (t *timeline) ownerAt(k int) int {
+	if k < 0 {
+		return -1
+	}
+	if w := &t.owners[k]; len(w.reads) > 0 {
+		return w.reads[len(w.reads)-1]
+	}
+	return t.owners[k].assign
+}
+
+// resumesInTurn is for owners whose records come one after the other: it begins where the one before it ended. If that one was
+// fenced, what it was doing last may count or not.
+func (c *checker) resumesInTurn(t *timeline, k int) bool {
+	w := &t.owners[k]
+	x := &t.owners[k-1]
+	told := c.toldBy(t, w)
+	for _, j := range x.pending {
+		if to := c.h.Ops[j.op].target(); to < 0 || c.reach(t, to, w.start, told) {
+			return true
+		}
+	}
+	for _, i := range t.seeks {
+		o := &c.h.Ops[i]
+		if o.Call > w.from {
+			break
+		}
+		if to := o.target(); o.Ret >= x.from && (to < 0 || c.reach(t, to, w.start, told)) {
+			return true
+		}
+	}
+	if x.place.n == 0 || c.anyReach(t, x.place.known(), w.start, told) {
+		return true
+	}
+	if x.how == given {
+		return false
+	}
+	low, high := x.start, x.place.offs[0]
+	for _, off := range x.place.known() {
+		high = max(high, off)
+	}
+	for n := len(x.reads) - 1; n >= 0; n-- {
+		o := &c.h.Ops[x.reads[n]]
+		low = o.first()
+		if n == 0 || !o.Pulled || c.h.Ops[x.reads[n-1]].Call < o.Call { // all of one poll counts together
+			break
+		}
+	}
+	if t.cfg.Mode == AtMostOnce { // what was committed may not have been called
+		return w.start >= high
+	}
+	return low <= w.start && w.start <= high
+}
+
+// resumesAtCommit is for owners that commit: it begins at one of the commits that may be the last one.
+func (c *checker) resumesAtCommit(t *timeline, w *ownership) bool {
+	var last []int // each may be what stands
+	for _, i := range t.ops {
+		o := &c.h.Ops[i]
+		if o.Call > w.from {
+			break
+		}
+		switch o.Kind {
+		case OpAssign:
+			if len(last) == 0 {
+				last = append(last, i) // nothing is committed yet
+			}
+			continue
+		case OpCommit, OpSeek, OpTruncated:
+		default:
+			continue
+		}
+		if !o.may() {
+			continue
+		}
+		if o.Res == Ok && o.Ret < w.from {
+			kept := last[:0]
+			for _, j := range last {
+				if !c.h.Ops[j].before(o) {
+					kept = append(kept, j)
+				}
+			}
+			last = kept
+		}
+		last = append(last, i)
+	}
+	told := c.toldBy(t, w)
+	for _, i := range last {
+		if to := c.h.Ops[i].target(); to < 0 || c.reach(t, to, w.start, told) {
+			return true
+		}
+	}
+	return false
+}
+
+// toldBy returns until when the consumer must have been told of gaps below where an owner begins: before the next record is
+// delivered to anybody.
+func (c *checker) toldBy(t *timeline, w *ownership) int64 {
+	when := int64(Never)
+	for k := range t.owners {
+		if x := &t.owners[k]; x.from >= w.from && len(x.reads) > 0 {
+			when = min(when, c.h.Ops[x.reads[0]].Call)
+		}
+	}
+	return max(when, w.from)
+}
+
+// resumesAtFloor is for owners whose records are done with in any order: it begins at the first that is not.
+func (c *checker) resumesAtFloor(t *timeline, k int) bool {
+	w, x := &t.owners[k], &t.owners[k-1]
+	s := c.settled(t)
+	walk := func(off int64, done func(off int64) int64) int64 {
+		if at, ok := t.walked[off]; ok {
+			off = at
+		}
+		for off <= t.part.top && done(off) <= w.from {
+			off++
+		}
+		return off
+	}
+	if t.walked == nil {
+		t.walked = make(map[int64]int64)
+	}
+	begin := c.h.Ops[t.firstAssign()].Off
+	high := walk(begin, s.first)
+	t.walked[begin] = high
+	sought := false
+	for _, i := range t.seeks {
+		o := &c.h.Ops[i]
+		if o.Call > w.from {
+			break
+		}
+		sought = true
+		to := o.target()
+		if to < 0 {
+			return true
+		}
+		top := walk(to, s.first)
+		t.walked[to] = top
+		if to <= w.start && w.start <= top {
+			return true
+		}
+	}
+	if sought {
+		return begin <= w.start && w.start <= high
+	}
+	// What the owners before the last one did above where that one began may have been forgotten.
+	low := x.start
+	for low <= t.part.top && s.certain(low) > x.from && s.certain(low) < w.from {
+		low++
+	}
+	return low <= w.start && w.start <= high
+}
+
+func (t *timeline) firstAssign() int {
+	for k := range t.owners {
+		if t.owners[k].assign >= 0 {
+			return t.owners[k].assign
+		}
+	}
+	return -1
+}

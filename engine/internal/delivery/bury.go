@@ -14,7 +14,7 @@ import (
 type grave struct {
 	seg   segment.Reader
 	msg   Message
-	began atomicx.Int64 // when its run began, 0 between two: stored by the burier, loaded by Drained; publishes no memory
+	began atomicx.Int64 // when its run began, 0 between two: stored by the burier, loaded by Drained under mu; publishes no memory
 }
 
 // buriesPerTurn is how many records are buried before others get the worker.
@@ -33,12 +33,15 @@ func (s *Share) bury() dispatch.Again {
 	s.dead.began.Store(s.cfg.Clock.Now())
 	defer func() {
 		s.dead.seg.Close()
+		s.dead.msg.Record = segment.Record{} // a view, which would keep memory
 		s.dead.began.Store(0)
 		s.cfg.Rested.Broadcast()
 	}()
 	for range buriesPerTurn {
 		s.mu.Lock()
-		s.drop()
+		if s.drop() {
+			s.review(s.cfg.Clock.Now())
+		}
 		d, ok := s.w.TakeDead()
 		err := s.errs[d.Token.Offset]
 		s.unlock()
@@ -46,9 +49,9 @@ func (s *Share) bury() dispatch.Again {
 			return false
 		}
 		if !s.dead.read(s, d, &err) {
-			continue // dropped meanwhile, which the next turn notes
+			continue // dropped meanwhile, which the next look notes
 		}
-		s.buried(d, s.give(d, err))
+		s.inter(d, err)
 	}
 	return true
 }
@@ -74,58 +77,47 @@ func (g *grave) read(s *Share, d group.Dead, why *error) bool {
 	return true
 }
 
-// fates of a burial.
-const (
-	toBury = iota
-	wasBuried
-	wasDropped
-)
-
-// give gives one record away, and returns what became of it.
-func (s *Share) give(d group.Dead, why error) (fate int) {
+// inter gives one record away, to the dead-letter topic or to the hook, and settles it. Either may end the goroutine: what was
+// to be buried is tried again then, and what was dropped is dropped.
+func (s *Share) inter(d group.Dead, why error) {
 	m := &s.dead.msg
 	if s.cfg.Bury != nil && (d.Cause != group.DeathRejected || s.cfg.BuryRejected) {
-		if s.cfg.Bury(s.cfg.Context, m, why) != nil {
-			return toBury
-		}
-		return wasBuried
+		err := ErrGoexit
+		defer func() {
+			if err != nil {
+				s.unburied(d)
+			} else {
+				s.gone(d, &s.n.buried)
+			}
+		}()
+		err = s.cfg.Bury(s.cfg.Context, m, why)
+		return
 	}
-	// The hook may end the goroutine: the record is settled all the same.
-	fate = wasDropped
-	told := false
-	defer func() {
-		if !told {
-			s.buried(d, wasDropped)
-		}
-	}()
+	defer s.gone(d, &s.n.dropped)
 	if s.cfg.OnDrop != nil {
 		s.cfg.OnDrop(s.cfg.Context, m, why)
 	}
-	told = true
-	return fate
 }
 
-// buried notes what became of a record that was to be buried.
-func (s *Share) buried(d group.Dead, fate int) {
+// unburied has a record come again that could not be buried.
+func (s *Share) unburied(d group.Dead) {
 	s.mu.Lock()
 	defer s.unlock()
-	now := s.cfg.Clock.Now()
-	if fate == toBury {
-		wait := burialRetry
-		if b := s.cfg.Window.Backoff; len(b) > 0 {
-			wait = max(b[len(b)-1], leastWait)
-		}
-		_ = s.w.Unburied(d.Token, wait, now) // it may be the window's no longer
-		return
+	wait := burialRetry
+	if b := s.cfg.Window.Backoff; len(b) > 0 {
+		wait = max(b[len(b)-1], leastWait)
 	}
+	_ = s.w.Unburied(d.Token, wait, s.cfg.Clock.Now()) // it may be the window's no longer
+}
+
+// gone settles a record that has been given away, and counts it.
+func (s *Share) gone(d group.Dead, n *int64) {
+	s.mu.Lock()
+	defer s.unlock()
 	if s.w.Buried(d.Token) != nil {
-		return
+		return // it is the window's no longer
 	}
 	s.settled(d.Token.Offset)
-	if fate == wasBuried {
-		s.n.buried++
-	} else {
-		s.n.dropped++
-	}
-	s.review(now)
+	*n++
+	s.freed(s.cfg.Clock.Now())
 }

@@ -131,7 +131,7 @@ func (k *Keyed) collect(r *runner, begun int) {
 	}
 	k.win.giveBack(r.run[begun:r.n])
 	r.n = begun
-	k.pos.Store(k.win.floor())
+	k.show()
 }
 
 // count counts a delivery that is over.
@@ -197,6 +197,7 @@ func (k *Keyed) give(r *runner, now int64, a *after) verdict {
 		atomicx.StoreRelease(&r.at, 0)
 		if len(k.gaps) > 0 {
 			r.gap, k.gaps = k.gaps[0], k.gaps[1:]
+			k.show()
 			r.todo = 0
 			atomicx.StoreRelease(&r.phase, inside)
 			return goOn
@@ -207,7 +208,7 @@ func (k *Keyed) give(r *runner, now int64, a *after) verdict {
 		if r.n = k.win.take(r.run[:want]); r.n > 0 {
 			if k.cfg.AtMostOnce {
 				k.win.settle(&r.run[0])
-				k.pos.Store(k.win.floor())
+				k.show()
 			}
 			if r.n > 1 {
 				k.setAlarm(now+guardTime, now)
@@ -276,7 +277,7 @@ func (k *Keyed) skip() bool {
 		return false
 	}
 	k.note(k.win.pass(first))
-	k.pos.Store(first)
+	k.show()
 	k.seg.Seek(first)
 	return true
 }
@@ -290,7 +291,19 @@ func (k *Keyed) lose(first uint64) {
 	for _, s := range k.win.lose(first) {
 		k.note(s)
 	}
-	k.pos.Store(k.win.floor())
+	k.show()
+}
+
+// show shows the position: the floor, or where a gap begins that nobody has been told of, so that whoever goes on from there
+// after this lane finds it as well.
+func (k *Keyed) show() {
+	p := k.win.floor()
+	for _, g := range k.gaps {
+		p = min(p, g.from)
+	}
+	if p > k.pos.Load() { // not if it has been settled before it was found to be gone
+		k.pos.Store(p)
+	}
 }
 
 // note notes a gap.

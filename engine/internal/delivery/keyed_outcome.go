@@ -134,7 +134,7 @@ func (k *Keyed) release(r *runner, i int) {
 
 func (k *Keyed) settle(it *item) {
 	k.win.settle(it)
-	k.pos.Store(k.win.floor())
+	k.show()
 }
 
 // keep keeps a record for a while.

@@ -28,7 +28,8 @@ type SeatConfig struct {
 	OnEnd     func(err error)                                  // the seat has ended: no handler of it runs
 }
 
-// seatSlots is how long a seat's queue is at least: how many records it may have begun or be about to.
+// seatSlots is how long a seat's queue is, if nothing else is said: how many records it may have begun or be about to, and the
+// largest batch.
 const seatSlots = 64
 
 // roomTime is what a seat takes records for at a time: as many as it is likely to do in so long.
@@ -40,9 +41,19 @@ const roomTime = 50 * time.Microsecond
 //
 //	span      the numbers of the next entry to begin, above, and of the end of the queue, below: CASed by the worker, which
 //	          begins at the head, and by whoever holds the share's mu, who adds and takes back at the tail
-//	finished  how many entries have been worked on: stored by the worker, loaded under mu
+//	finished  how many entries have been worked on: stored by the worker, loaded under mu, and by Finished
 //	entries   an entry is written under mu before it is added; its outcome by the worker before it is finished; it is used
-//	          again after it has been reaped, under mu. So it has one user at a time, and each store publishes it to the next
+//	          again after it has been reaped, under mu, or taken back
+//
+// # Proof: an entry has one user at a time
+//
+// The CAS that adds an entry publishes it. It is the worker's from the CAS that begins it, and the reaper's from the store of
+// finished, which publishes the outcome. Meanwhile others only read the delivery in it, which nobody writes. Between the
+// worker's load of span and its CAS the entry at the head may be taken back and another one put in its place: then the CAS
+// begins the other one, which it has not looked at before. There is room for one more whenever feed gives one: the chooser
+// counts what was added and neither taken back nor reaped, and the seat's room is not larger than the queue.
+//
+// The worker of a pull seat is the caller of Take, who begins and finishes under mu.
 type Seat struct {
 	share *Share
 	cfg   SeatConfig
@@ -59,14 +70,18 @@ type Seat struct {
 	n     counts
 	tell  gap
 	over  bool
+	cut   bool  // its turn ended while there was something in its queue
+	left  int64 // when that was
 	fed   int64 // n.handled when it got records last
-	fedAt int64 // and the time
+	fedAt int64 // and the time, moved by how long it has not been at work since
 	begun int   // how many entries it has begun and not finished
 
-	_        atomicx.Pad
-	span     atomicx.Uint64
+	_ atomicx.Pad
+	// span is CASed by the worker, who takes what is at the head, and under share.mu by who adds and takes back at the tail. A
+	// CAS that adds publishes the entry; so does one that begins, to nobody but itself.
+	span atomicx.Uint64
+	// finished is stored by the worker, which publishes the outcomes of the entries, and loaded under share.mu, and by Finished.
 	finished atomicx.Uint64
-	within   atomicx.Uint32 // 1 while user code runs: stored by the worker, loaded for statistics and by those who look for work
 	_        atomicx.Pad
 
 	entries []entry // a power of two of them
@@ -75,9 +90,11 @@ type Seat struct {
 	taker  group.Taker
 	reaped uint64
 	room   int
+	least  int  // of room
 	held   bool // not started
 	paused bool
-	idle   bool // it rests, and has nothing in its queue
+	idle   bool // it rests with nothing to do, and is to be roused; of a pull seat: somebody waits for its records
+	here   bool // its worker is just looking what there is, and need not be roused
 	cause  error
 
 	stats shared
@@ -112,11 +129,13 @@ func (s *Share) NewSeat(cfg SeatConfig) *Seat {
 	t.msg.Topic = s.cfg.Topic
 	t.taker.Owner = t
 	if !t.pull() {
-		t.room = 1
+		t.least = 1
+		if cfg.Handler.Batch != nil {
+			t.batch = make([]Message, min(cfg.BatchSize, len(t.entries)))
+			t.least = len(t.batch)
+		}
+		t.room = t.least
 		t.task = s.cfg.Pool.NewTask(t.run, cfg.Options)
-	}
-	if cfg.Handler.Batch != nil {
-		t.batch = make([]Message, min(cfg.BatchSize, seatSlots))
 	}
 	s.mu.Lock()
 	s.ids++
@@ -169,9 +188,6 @@ func (t *Seat) queued() int {
 	return int(uint32(span) - uint32(span>>32))
 }
 
-// inside reports whether user code runs.
-func (t *Seat) inside() bool { return t.within.Load() != 0 }
-
 // The following are for who holds share.mu.
 
 // push adds a record to the queue.
@@ -181,10 +197,12 @@ func (t *Seat) push(d group.Delivery) {
 		tail := uint32(span)
 		t.entries[tail&t.mask] = entry{d: d}
 		if t.span.CompareAndSwap(span, span&^(1<<32-1)|uint64(tail+1)) {
-			break
+			if !t.pull() || uint32(span>>32) == tail { // else somebody has been notified, and has not looked yet
+				t.rouse()
+			}
+			return
 		}
 	}
-	t.rouse()
 }
 
 // rouse makes the seat look what there is, if it rests.
@@ -192,10 +210,14 @@ func (t *Seat) rouse() {
 	switch {
 	case !t.idle:
 	case t.pull():
-		t.cfg.Notify()
+		if !t.here {
+			t.cfg.Notify()
+		}
 	default:
 		t.setIdle(false)
-		t.task.Wake()
+		if !t.here {
+			t.task.Wake()
+		}
 	}
 }
 
@@ -224,37 +246,53 @@ func (t *Seat) takeBack() (d group.Delivery, ok bool) {
 	}
 }
 
+// giveBack gives back to the window what is at the tail of the queue, if it has not been begun.
+func (t *Seat) giveBack() bool {
+	d, ok := t.takeBack()
+	if ok {
+		t.share.chooser.Done(&t.taker)
+		if err := t.share.w.Return(t.id, d.Token); err != nil {
+			panic(err) // see the share's proof: it is held
+		}
+	}
+	return ok
+}
+
 // recall gives back to the window all that has not been begun.
 func (t *Seat) recall() {
-	for d, ok := t.takeBack(); ok; d, ok = t.takeBack() {
-		_ = t.share.w.Return(t.id, d.Token) // it may be held no more
-		t.share.chooser.Done(&t.taker)
+	for t.giveBack() {
 	}
 }
 
-// recallDue is recall if the time of what has not been begun is up: that is no failure.
-func (t *Seat) recallDue(now int64) {
-	if e := t.peek(); e != nil && e.d.Deadline <= now {
-		t.recall()
+// recallIf is recall if it concerns something that has not been begun, and reports whether it does.
+func (t *Seat) recallIf(concerns func(d group.Delivery) bool) bool {
+	span := t.span.Load()
+	for i := uint32(span >> 32); i != uint32(span); i++ {
+		if concerns(t.entries[i&t.mask].d) {
+			t.recall()
+			return true
+		}
 	}
+	return false
 }
 
-// reap settles what has been finished.
-func (t *Seat) reap() {
-	for n := t.finished.Load(); t.reaped != n; t.reaped++ {
+// reap settles what has been finished, and reports whether there was anything.
+func (t *Seat) reap() bool {
+	from, n := t.reaped, t.finished.Load()
+	for ; t.reaped != n; t.reaped++ {
 		e := &t.entries[uint32(t.reaped)&t.mask]
 		t.share.chooser.Done(&t.taker)
 		t.settle(e)
 		e.err = nil
 	}
+	return n != from
 }
 
 // settle settles one record.
 func (t *Seat) settle(e *entry) {
 	s, off := t.share, e.d.Token.Offset
-	var f group.Fate
 	var err error
-	switch now := s.cfg.Clock.Now; {
+	switch {
 	case s.cfg.AtMostOnce || e.outcome == skipped:
 		return
 	case e.outcome == processed && s.cfg.Manual:
@@ -264,14 +302,14 @@ func (t *Seat) settle(e *entry) {
 			s.settled(off)
 		}
 	case e.outcome == crowded:
-		err = s.w.Postpone(t.id, e.d.Token, crowdedWait, now())
+		err = s.w.Postpone(t.id, e.d.Token, crowdedWait, s.cfg.Clock.Now())
 	case e.outcome == rejected:
-		if f, err = s.w.Reject(t.id, e.d.Token); err == nil {
-			s.fate(off, f, e.err)
+		if _, err = s.w.Reject(t.id, e.d.Token); err == nil {
+			s.fate(off, e.err)
 		}
 	default:
-		if f, err = s.w.Nack(t.id, e.d.Token, now()); err == nil {
-			s.fate(off, f, e.err)
+		if _, err = s.w.Nack(t.id, e.d.Token, s.cfg.Clock.Now()); err == nil {
+			s.fate(off, e.err)
 		}
 	}
 	if err != nil && !s.cfg.Manual { // with tokens it may have been settled before the handler returned
@@ -279,15 +317,16 @@ func (t *Seat) settle(e *entry) {
 	}
 }
 
+// able reports whether the seat may be given something to do.
+func (t *Seat) able() bool { return t.cause == nil && !t.held && !t.paused }
+
 // ready reports whether the seat can be given more.
-func (t *Seat) ready() bool {
-	return t.cause == nil && !t.held && !t.paused && t.taker.Taken() < t.room
-}
+func (t *Seat) ready() bool { return t.able() && t.taker.Taken() < t.room }
 
 // open lets the seat have a part, or not, as it should.
 func (t *Seat) open() {
 	c := &t.share.chooser
-	if t.cause == nil && !t.held && !t.paused && t.room > 0 {
+	if t.able() && t.room > 0 {
 		if t.taker.In(c) {
 			c.SetRoom(&t.taker, t.room)
 		} else {

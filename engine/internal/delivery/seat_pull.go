@@ -4,7 +4,6 @@ import (
 	"math"
 
 	"github.com/leatlog/leat/engine/internal/partition"
-	"github.com/leatlog/leat/segment"
 )
 
 // The following are of a pull seat, and for one goroutine at a time.
@@ -13,46 +12,65 @@ import (
 type Gap struct{ From, To int64 }
 
 // Take appends the records that the seat gets now to dst, at most max and all of one segment. They are views that are valid
-// until the next Take or Leave, and out until they are handed in, which has to come before the next Take. If there are none the seat waits for some, and Notify is called when there is one; Rest ends
-// that.
+// until the next Take or Leave, and out until they are handed in, which has to come before the next Take. If there are none
+// the seat waits for some, and Notify is called when there is one, or when something else has changed; Rest ends that.
 func (t *Seat) Take(dst []Message, max int) ([]Message, Gap, error) {
 	s := t.share
 	s.mu.Lock()
 	defer s.unlock()
-	t.setIdle(false)
-	t.reap()
-	if t.cause != nil || t.held || t.paused {
-		return dst, Gap{}, t.cause
-	}
 	t.room = min(max, len(t.entries))
-	t.open()
-	s.feed(s.cfg.Clock.Now())
-	if len(s.gaps) > 0 {
-		g := s.gaps[0]
-		s.gaps = s.gaps[1:]
-		t.n.lost += int64(g.to - g.from)
-		t.stats.set(&t.n)
-		if s.cfg.FailOnGap {
-			t.cause = s.cfg.Part.ReadError(g.from)
+	t.setIdle(true)
+	for again := true; again; {
+		t.reap()
+		t.open()
+		t.here = true
+		s.feed(s.cfg.Clock.Now())
+		t.here = false
+		if t.cause != nil {
 			t.rest()
 			return dst, Gap{}, t.cause
 		}
-		return dst, Gap{int64(g.from), int64(g.to)}, nil
+		if !t.able() {
+			break
+		}
+		if len(s.gaps) > 0 {
+			return dst, t.takeGap(), t.cause
+		}
+		from := len(dst)
+		if dst, again = t.take(dst, from+max); len(dst) > from {
+			n := int64(len(dst) - from)
+			t.n.handled += n
+			t.n.delivered += n
+			t.stats.set(&t.n)
+			t.rest()
+			return dst, Gap{}, nil
+		}
 	}
+	t.unload()
+	return dst, Gap{}, nil
+}
+
+// take begins with what is in the queue, up to end messages in dst. It reports whether it has skipped something. The caller
+// holds share.mu.
+func (t *Seat) take(dst []Message, end int) (_ []Message, skips bool) {
 	from := len(dst)
-	for len(dst)-from < max {
+	for len(dst) < end {
 		next := t.peek()
 		if next == nil {
 			break
 		}
-		off := next.d.Token.Offset
-		if len(dst) > from && !t.seg.Jump(off) {
+		off, more := next.d.Token.Offset, len(dst) > from
+		if more && !t.seg.Jump(off) {
 			break
 		}
-		ok := !s.cfg.AtMostOnce || s.w.Ack(t.id, next.d.Token) == nil
+		ok := t.read(off, &t.msg.Record) && (!t.share.cfg.AtMostOnce || t.share.w.Ack(t.id, next.d.Token) == nil)
+		if !ok && more {
+			break // it is skipped next time
+		}
 		t.begin()
-		if !ok || !t.read(off, &t.msg.Record) { // given back or dropped meanwhile
+		if !ok { // dropped meanwhile
 			t.finish(skipped, nil)
+			skips = true
 			continue
 		}
 		t.msg.Attempt, t.msg.hold = next.d.Attempt, Token{t, next.d.Token}
@@ -60,16 +78,24 @@ func (t *Seat) Take(dst []Message, max int) ([]Message, Gap, error) {
 		if next.d.Attempt > 1 {
 			t.n.redelivered++
 		}
+		t.share.taken = max(t.share.taken, off+1)
 	}
-	if n := len(dst) - from; n > 0 {
-		t.n.handled += int64(n)
-		t.n.delivered += int64(n)
-		t.stats.set(&t.n)
+	return dst, skips
+}
+
+// takeGap takes what is to be told next, or ends the seat with it. The caller holds share.mu.
+func (t *Seat) takeGap() Gap {
+	s := t.share
+	g := s.nextGap()
+	t.n.lost += int64(g.records)
+	t.stats.set(&t.n)
+	if s.cfg.FailOnGap {
+		t.cause = s.cfg.Part.ReadError(g.from)
 		t.rest()
-		return dst, Gap{}, nil
+		return Gap{}
 	}
-	t.setIdle(true)
-	return dst, Gap{}, nil
+	t.rest()
+	return Gap{int64(g.from), int64(g.to)}
 }
 
 // Rest says that nobody waits for the seat's records.
@@ -84,10 +110,8 @@ func (t *Seat) rest() {
 	t.setIdle(false)
 	t.room = 0
 	t.open()
-	if t.queued() > 0 {
-		t.recall()
-		t.share.review(t.share.cfg.Clock.Now())
-	}
+	t.recall()
+	t.share.review(t.share.cfg.Clock.Now())
 }
 
 // HandIn says that the records that were taken are done with. With Manual that settles nothing.
@@ -99,6 +123,7 @@ func (t *Seat) HandIn() {
 	defer t.share.unlock()
 	t.finish(processed, nil)
 	t.reap()
+	t.share.review(t.share.cfg.Clock.Now())
 }
 
 // Out reports how many records have been taken and not handed in.
@@ -107,7 +132,8 @@ func (t *Seat) Out() int { return t.begun }
 // Commit settles all records that were taken, and have not been settled otherwise.
 func (t *Seat) Commit() { _ = t.commit(math.MaxInt64) }
 
-// CommitBelow settles those below an offset. That must not lie beyond what was ever handed out: the error is an OffsetError.
+// CommitBelow settles those below an offset. That must not lie beyond what seats of this share have taken: the error is an
+// OffsetError.
 func (t *Seat) CommitBelow(off int64) error { return t.commit(off) }
 
 func (t *Seat) commit(below int64) error {
@@ -117,9 +143,10 @@ func (t *Seat) commit(below int64) error {
 	if s.closed {
 		return s.cause
 	}
-	if next := int64(s.w.Next()); below > next && below != math.MaxInt64 || below < 0 {
-		return &partition.OffsetError{Asked: below, First: s.Position(), Next: next}
+	if next := int64(max(s.taken, s.w.Floor())); below > next && below != math.MaxInt64 || below < 0 {
+		return &partition.OffsetError{Asked: below, First: int64(s.w.Floor()), Next: next}
 	}
+	t.recall() // what has not been taken is not the caller's to settle
 	if below == math.MaxInt64 {
 		if t.begun > 0 {
 			t.finish(processed, nil)
@@ -127,11 +154,12 @@ func (t *Seat) commit(below int64) error {
 		t.reap()
 	}
 	s.w.AckHeld(t.id, uint64(below))
+	s.forget()
 	s.review(s.cfg.Clock.Now())
 	return nil
 }
 
-// Leave takes a stopped seat off the share. What it holds is released; its views are not valid any more.
+// Leave takes the seat off the share, which has been stopped. What it holds is released; its views are not valid any more.
 func (t *Seat) Leave() {
 	s := t.share
 	s.mu.Lock()
@@ -144,7 +172,6 @@ func (t *Seat) Leave() {
 	}
 	t.reap()
 	s.w.Release(t.id, now)
-	t.seg.Close()
-	t.msg.Record = segment.Record{}
+	t.unload()
 	t.leave(now)
 }

@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/leatlog/leat/engine/internal/dispatch"
@@ -29,12 +30,16 @@ func (t *Seat) run() dispatch.Again {
 	}
 	began := t.share.cfg.Clock.Now()
 	t.turn.begin(began, t.n.handled)
-	t.stats.began.Store(began)
+	t.fedAt += began - t.left
+	t.stats.began.Store(began) // before it begins with anything: see the share's proof
 	again := t.work()
-	t.n.busy += t.share.cfg.Clock.Now() - began
+	t.left = t.share.cfg.Clock.Now()
+	t.n.busy += t.left - began
 	t.stats.set(&t.n)
 	t.stats.began.Store(0)
-	if !again {
+	if again {
+		t.hungry()
+	} else {
 		t.share.cfg.Rested.Broadcast()
 	}
 	if t.over {
@@ -47,7 +52,8 @@ func (t *Seat) run() dispatch.Again {
 // work delivers until the turn is over, and returns whether there may be more to do now.
 func (t *Seat) work() (again bool) {
 	for {
-		if t.queued() == 0 {
+		if t.cut || t.queued() == 0 {
+			t.cut = false
 			switch t.refill() {
 			case stepWork:
 			case stepGap:
@@ -55,20 +61,27 @@ func (t *Seat) work() (again bool) {
 					continue
 				}
 			case stepRest:
-				t.seg.Close()
+				t.unload()
 				return false
 			case stepEnd:
-				t.seg.Close()
+				t.unload()
 				t.over = true
-				t.msg.Record, t.batch = segment.Record{}, nil // views, which would keep memory
 				return false
 			}
 		}
 		t.deliver()
 		if t.n.handled >= t.turn.look && t.turn.over(t.share.cfg.Clock.Now(), t.n.handled) {
+			t.cut = true
 			return true
 		}
 	}
+}
+
+// unload lets go of what has been read: views would keep memory, and the pin a segment.
+func (t *Seat) unload() {
+	t.seg.Close()
+	t.msg.Record = segment.Record{}
+	clear(t.batch[:cap(t.batch)])
 }
 
 // refill hands in what has been finished, and gets more.
@@ -79,38 +92,64 @@ func (t *Seat) refill() step {
 	now := s.cfg.Clock.Now()
 	t.reap()
 	switch {
+	case t.held: // it has not even ended before Start
+		s.review(now)
+		return stepRest
 	case t.cause != nil:
 		t.leave(now)
 		return stepEnd
-	case t.held || t.paused:
+	case t.paused:
+		s.review(now)
 		return stepRest
 	}
 	t.adapt(now)
+	t.here = true
+	t.setIdle(t.queued() == 0)
+	defer func() { t.here = false }()
 	s.feed(now)
 	switch {
 	case len(s.gaps) > 0:
-		t.tell = s.gaps[0]
-		s.gaps = s.gaps[1:]
+		t.setIdle(false)
+		t.tell = s.nextGap()
+		s.feed(now)
 		return stepGap
-	case t.queued() > 0:
-		return stepWork
+	case t.idle:
+		return stepRest
 	}
-	t.setIdle(true)
-	return stepRest
+	return stepWork
+}
+
+// handIn settles what has been finished.
+func (t *Seat) handIn() {
+	s := t.share
+	s.mu.Lock()
+	defer s.unlock()
+	t.reap()
+	s.review(s.cfg.Clock.Now())
+}
+
+// hungry hands in what has been finished if somebody rests, and that settles it.
+func (t *Seat) hungry() {
+	if t.share.hungry.Load() != 0 && !t.share.cfg.Manual && !t.share.cfg.AtMostOnce {
+		t.handIn()
+	}
 }
 
 // adapt works out how many records the seat gets at a time: a fast handler many, a slow one only the one that it works on,
-// so that others can have the rest. The caller holds share.mu.
+// so that others can have the rest, and what it has not begun does not use up its time. The caller holds share.mu.
 func (t *Seat) adapt(now int64) {
 	room := t.room
 	if n := t.n.handled - t.fed; n > 0 {
 		each := max((now-t.fedAt)/n, 1)
-		room = int(min(max(int64(roomTime)/each, 1), int64(2*t.room), seatSlots))
+		room = int(min(max(int64(roomTime)/each, int64(t.least)), int64(2*t.room), int64(len(t.entries))))
 	}
 	t.fed, t.fedAt = t.n.handled, now
 	if room != t.room {
 		t.room = room
 		t.open()
+	}
+	if t.queued() > room {
+		t.recall()
 	}
 }
 
@@ -118,11 +157,11 @@ func (t *Seat) adapt(now int64) {
 func (t *Seat) leave(now int64) {
 	s := t.share
 	t.setIdle(false)
-	for i, seat := range s.seats {
-		if seat == t {
-			s.seats = append(s.seats[:i:i], s.seats[i+1:]...)
-			break
-		}
+	s.chooser.Remove(&t.taker)
+	s.seats = slices.DeleteFunc(s.seats, func(seat *Seat) bool { return seat == t })
+	if len(s.seats) == 0 {
+		s.seats = nil
+		s.w.Shrink()
 	}
 	s.review(now)
 }
@@ -134,10 +173,8 @@ func (t *Seat) gap() bool {
 		t.Stop(t.share.cfg.Part.ReadError(from))
 		return false
 	}
-	t.n.lost += int64(to - from)
+	t.n.lost += int64(t.tell.records)
 	if f := t.share.cfg.OnGap; f != nil {
-		t.within.Store(1)
-		defer t.within.Store(0)
 		f(t.share.cfg.Part.Index(), int64(from), int64(to))
 	}
 	return true
@@ -163,6 +200,7 @@ func (t *Seat) claim(e *entry) bool {
 		s.n.fenced++
 		return false
 	}
+	s.freed(s.cfg.Clock.Now())
 	return true
 }
 
@@ -172,7 +210,8 @@ func (t *Seat) deliver() {
 	if e == nil {
 		return // somebody else has it
 	}
-	if t.share.cfg.AtMostOnce && !t.claim(e) || !t.read(e.d.Token.Offset, &t.msg.Record) {
+	t.hungry() // after the CAS in begin: see the share's proof
+	if !t.read(e.d.Token.Offset, &t.msg.Record) || t.share.cfg.AtMostOnce && !t.claim(e) {
 		t.finish(skipped, nil)
 		return
 	}
@@ -191,7 +230,6 @@ func (t *Seat) deliver() {
 		case err == nil:
 			t.n.delivered += n
 			t.finish(processed, nil)
-			t.within.Store(0)
 		case errors.Is(err, partition.ErrWorkersBlocked):
 			t.fail(e, crowded, err)
 		case errors.Is(err, ErrRejected):
@@ -200,7 +238,6 @@ func (t *Seat) deliver() {
 			t.fail(e, failed, err)
 		}
 	}()
-	t.within.Store(1)
 	err = t.call()
 }
 
@@ -214,10 +251,10 @@ func (t *Seat) gather() {
 	for len(t.batch) < cap(t.batch) {
 		next := t.peek()
 		if next == nil || !t.seg.Jump(next.d.Token.Offset) {
-			return
+			break
 		}
 		if s.cfg.AtMostOnce && s.w.Ack(t.id, next.d.Token) != nil {
-			return // it begins the next batch, and is skipped there
+			break // it begins the next batch, and is skipped there
 		}
 		t.begin()
 		t.batch = t.batch[:len(t.batch)+1]
@@ -227,6 +264,9 @@ func (t *Seat) gather() {
 		if next.d.Attempt > 1 {
 			t.n.redelivered++
 		}
+	}
+	if s.cfg.AtMostOnce {
+		s.freed(s.cfg.Clock.Now())
 	}
 }
 
@@ -239,20 +279,20 @@ func (t *Seat) call() (err error) {
 	return t.cfg.Handler.One(t.ctx, &t.msg)
 }
 
-// fail finishes records whose handler has failed, and tells about it.
+// fail finishes records whose handler has failed, settles them, and tells about it: when somebody is told, who may end the
+// goroutine or never return, all is decided, and a token comes too late.
 func (t *Seat) fail(e *entry, o outcome, err error) {
 	d := e.d
-	n := int64(t.begun)
-	t.finish(o, err) // all is decided before anybody is told, who may end the goroutine
-	t.n.failed += n
-	defer t.within.Store(0)
+	t.n.failed += int64(t.begun)
+	t.finish(o, err)
+	t.handIn()
 	if t.cfg.OnFailure != nil && t.read(d.Token.Offset, &t.msg.Record) {
 		t.msg.Topic, t.msg.Attempt, t.msg.hold = t.share.cfg.Topic, d.Attempt, Token{t, d.Token}
 		t.cfg.OnFailure(t.ctx, &t.msg, err)
 	}
 }
 
-// Start lets the seat have records.
+// Start lets the seat have records. Nothing at all happens before, not even its end.
 func (t *Seat) Start() { t.change(func() { t.held = false }) }
 
 // Pause gives it no more: none begins after Pause returned. What it has not begun others get.
@@ -284,6 +324,7 @@ func (t *Seat) Fence(cause error) {
 		if t.cause == nil {
 			t.cause = cause
 		}
+		t.recall() // is no delivery; the rest was one
 		t.reap()
 		t.share.w.Release(t.id, t.share.cfg.Clock.Now())
 	})
@@ -292,10 +333,11 @@ func (t *Seat) Fence(cause error) {
 // Release gives back what the seat holds, but for what its handler is working on: the tokens are refused from now on.
 func (t *Seat) Release() {
 	t.change(func() {
+		t.recall()
 		t.reap()
-		span := t.span.Load()
+		begun := uint32(t.span.Load() >> 32)
 		t.share.w.ReleaseBut(t.id, func(off uint64) bool {
-			for i := uint32(t.reaped); i != uint32(span>>32); i++ {
+			for i := uint32(t.reaped); i != begun; i++ {
 				if t.entries[i&t.mask].d.Token.Offset == off {
 					return true
 				}
@@ -311,14 +353,15 @@ func (t *Seat) change(how func()) {
 	s.mu.Lock()
 	how()
 	t.open()
-	if t.cause != nil || t.paused {
+	if !t.able() {
 		t.recall()
 	}
-	if s.w.Counts().Dead > 0 {
-		s.burier.Wake()
-	}
 	s.feed(s.cfg.Clock.Now())
-	t.setIdle(false)
+	if !t.pull() {
+		t.setIdle(false)
+	} else if t.idle {
+		t.cfg.Notify()
+	}
 	s.unlock()
 	if t.task != nil {
 		t.task.Wake()
@@ -351,16 +394,16 @@ func (t *Seat) Lag() int64 { return t.share.Lag() }
 func (t *Seat) Drained() bool {
 	next := t.share.cfg.Part.Log().Committed()
 	t.share.mu.Lock()
-	idle := t.cause != nil || t.paused || t.share.w.Floor() >= next
+	idle := t.cause != nil || t.paused || t.share.w.Floor() >= next && len(t.share.gaps) == 0
 	t.share.mu.Unlock()
 	return idle && t.stats.began.Load() == 0
 }
 
-// Inside reports whether the handler, or another function of the user's, is being called, and for how long the present turn
-// has been going on.
+// Inside reports whether the seat is at work, which is in user code but for some moments, and for how long the present turn
+// has been going on. Once it has been paused or stopped and this is false no handler is called.
 func (t *Seat) Inside() (since time.Duration, yes bool) {
 	began := t.stats.began.Load()
-	if began == 0 || !t.inside() {
+	if began == 0 {
 		return 0, false
 	}
 	return time.Duration(max(0, t.share.cfg.Clock.Now()-began)), true

@@ -50,19 +50,44 @@ type ShareConfig struct {
 //
 // The window (group.Shared) says what there is, the chooser whose turn it is, and feed, under mu, puts records into the
 // queues of seats. A seat begins with the record at the head of its queue by a CAS; whoever holds mu may take back records
-// at the tail that have not been begun, by a CAS of the same word. So when Pause, Stop or Seek has returned, having taken
-// back all there was under mu, nothing begins any more: what was begun had been so before.
+// at the tail that have not been begun, by a CAS of the same word. A seat says what became of a record by writing it into the
+// queue and then storing finished. Whoever holds mu settles it: the seat when it has no more to do, when its turn on the
+// worker is over or when a handler has failed, or somebody else who needs to know.
 //
-// A seat says what became of a record by writing it into the queue and then storing finished. Whoever holds mu settles it:
-// the seat when it has no more to do, or somebody else whom the time that a record is held concerns. So a handler that hangs
-// keeps back one record, and what its seat has finished or not begun is others'.
+// # Proof
 //
-// # Nothing is left lying
+// Nothing begins after Pause, Stop, Fence, Seek or Release returned. They take back under mu what the seat has not begun, and
+// the first three see to it that feed gives it nothing more. What is in the queue no longer no CAS of the seat begins. What
+// had been begun before may be on its way to the handler: then began has been stored before the CAS, and Inside says so.
 //
-// Each change that can make a record available, or a seat ready, ends in feed: that of a hold (settle, release, expiry), of
-// a seat (start, resume, end of a run), of time (the alarm), and the growth of the log, which wakes the feeder. Feed goes on
-// until no seat is ready or nothing is available. In the latter case it has registered with the log and has looked once more,
-// and the alarm is set. Then it gives to seats that have nothing what others have not begun.
+// What a seat begins, it holds. Holds of what lies in a queue are ended by nobody: Tick, AckThrough, AckHeld, Release,
+// DropBefore and Reset come only after what they could concern has been taken back from the queues, under the same hold of mu.
+// So Return of what has been taken back does not fail, and is no delivery.
+//
+// Nothing is left lying. Each change that can make a record available, or a seat ready, ends in feed: that of a hold, of a
+// seat (start, resume, end of a run), of time (the alarm, which unlock keeps set to the first time that the window waits for),
+// and the growth of the log, which wakes the feeder. Feed goes on until no seat is ready, or nothing is available, or too much
+// is in flight. In the second case it has registered with the log and has looked once more. In the third, full says that
+// whoever settles a record calls feed again; where that is not a seat that calls it anyway, see freed.
+//
+// Nothing is behind a handler. A seat that has nothing to do takes, in balance, what others have not begun; it rests only
+// when there is none of that, and whatever is given to a seat later is balanced with those that rest. The one record that it
+// leaves is that at the head of a seat that is not at work, and is about to be. A seat stores began before it begins; who
+// finds began 0 has loaded the queue before, and therefore leaves nothing behind a record that has been begun. If no worker
+// comes for the head either it is taken back when its time is up.
+//
+// What is finished is settled, even if the seat hangs in its next handler, as long as that can matter to anybody: while a seat
+// rests hungry is not 0. Feed stores it and then looks at finished of each seat, and a seat that has finished a record begins
+// the next by a CAS, or ends its turn by a store, and then loads hungry. In their one total order either feed sees what is
+// finished or the seat sees that somebody rests, and hands it in before it calls the next handler. While nobody rests it is
+// settled at the end of a turn, or by the next seat that has nothing to do, and in any case before its hold could expire: the
+// alarm settles what is finished first.
+//
+// Drained is true only if nothing is left. It loads the end of the log, and then under mu finds that the floor is there, no gap
+// is to be told, and nobody's began is set, of seats and burier. Under AtLeastOnce and Manual what is not settled is above
+// the floor, or at it. Under AtMostOnce a record is settled under mu by a seat that has stored began, and which clears it when
+// the handler is over. Whatever makes it true later is a turn, which broadcasts Rested when it has cleared began, or a hold of
+// mu that moves the floor, of which unlock broadcasts it.
 type Share struct {
 	cfg    ShareConfig
 	feeder *dispatch.Task
@@ -73,14 +98,19 @@ type Share struct {
 	// pos is the floor as of the last unlock: stored under mu, loaded by Position. It publishes no memory.
 	pos atomicx.Uint64
 
+	// hungry is 1 while a seat rests, and 0 while none does, as of the last feed: stored under mu, loaded by the workers of
+	// seats. It publishes no memory; they go on under mu.
+	hungry atomicx.Uint32
+
 	mu      atomicx.Mutex
 	w       *group.Shared
 	chooser group.Chooser
 	seats   []*Seat
 	gate    *partition.Gate // may be nil
 	ids     group.MemberID
-	idle    int  // how many seats are idle
-	full    bool // the last feed ended because too much is in flight
+	taken   uint64 // no pull seat has taken a record from here on
+	idle    int    // how many seats are idle
+	full    bool   // the last feed ended because too much is in flight
 	closed  bool
 	cause   error
 	errs    map[uint64]error // the latest failure of records that are to be delivered again, or dead
@@ -91,14 +121,15 @@ type Share struct {
 	dead grave // the burier's own
 }
 
-type gap struct{ from, to uint64 }
+// gap is records that were dropped: in [from, to) so many were not settled.
+type gap struct{ from, to, records uint64 }
 
 // shareCounts are under mu.
 type shareCounts struct{ lost, dropped, buried, fenced, expired int64 }
 
 // NewShare returns a share without seats whose position is at floor. It must be closed.
 func NewShare(cfg ShareConfig, floor uint64) *Share {
-	s := &Share{cfg: cfg}
+	s := &Share{cfg: cfg, taken: floor}
 	s.cfg.Window.DeadLetter, s.cfg.Window.DeadLetterRejected = true, true // all go through the burier
 	s.w = group.NewShared(s.cfg.Window, floor)
 	s.pos.Store(floor)
@@ -110,18 +141,26 @@ func NewShare(cfg ShareConfig, floor uint64) *Share {
 	return s
 }
 
-// unlock ends a hold of mu: it shows how far everything is settled, and sets the alarm.
+// unlock ends a hold of mu: it shows how far everything is settled, sets the alarm, and has the dead buried.
 func (s *Share) unlock() {
 	if at, ok := s.w.NextDue(); ok && at != due.Never && !s.closed {
 		s.alarm.SetEarlier(at)
 	}
-	if f := s.w.Floor(); f != s.pos.Load() {
+	if s.w.ToBury() > 0 {
+		s.burier.Wake()
+	}
+	f := s.w.Floor()
+	moved := f != s.pos.Load()
+	if moved {
 		s.pos.Store(f)
 		if s.gate != nil {
 			s.gate.Advance(f)
 		}
 	}
 	s.mu.Unlock()
+	if moved && f >= s.cfg.Part.Log().Committed() {
+		s.cfg.Rested.Broadcast()
+	}
 }
 
 // SetGate sets who holds back publishers until records are settled; nil is nobody. The caller has added it and removes it.
@@ -139,43 +178,70 @@ func (s *Share) feed(now int64) {
 	if s.closed {
 		return
 	}
-	log, part := s.cfg.Part.Log(), s.cfg.Part
 	s.drop()
-	s.full = false
-	for reaped := false; ; {
+	if len(s.gaps) > 0 {
+		s.tell() // before anything is given that lies behind it; whoever tells of it calls feed again
+		return
+	}
+	for again := true; again; {
+		s.full = s.give(now)
+		again = s.full && s.reapAll()
+		if !again {
+			s.balance(now)
+			again = s.glean()
+		}
+	}
+}
+
+// glean settles what has been finished if somebody rests, who may get what that makes available, and reports whether there was
+// anything. Seats that finish something from now on know whether they have to do it. The caller holds mu.
+func (s *Share) glean() bool {
+	var hungry uint32
+	if s.idle > 0 {
+		hungry = 1
+	}
+	if s.hungry.Load() != hungry {
+		s.hungry.Store(hungry) // and then look: see the proof
+	}
+	return hungry != 0 && s.reapAll()
+}
+
+// give gives to those whose turn it is what is available, and reports whether it ended because too much is in flight. The
+// caller holds mu.
+func (s *Share) give(now int64) (full bool) {
+	log, event := s.cfg.Part.Log(), s.cfg.Part.Committed()
+	for {
 		t := s.chooser.Peek()
 		if t == nil {
-			break
+			return false
 		}
 		seat := t.Owner.(*Seat)
-		d, outcome := s.w.Acquire(seat.id, log.Committed(), now)
-		if outcome == group.Acquired {
+		switch d, outcome := s.w.Acquire(seat.id, log.Committed(), now); outcome {
+		case group.Acquired:
 			s.chooser.Next()
 			seat.push(d)
-			continue
-		}
-		if outcome != group.Empty {
-			if !reaped {
-				s.reapAll()
-				reaped = true
-				continue
+		case group.Empty:
+			event.Prepare(s.rest)
+			if !s.w.Available(log.Committed()) {
+				return false
 			}
-			s.full = true
-			break
+			event.Cancel(s.rest)
+		default:
+			return true
 		}
-		part.Committed().Prepare(s.rest)
-		if s.w.Available(log.Committed()) {
-			part.Committed().Cancel(s.rest)
-			continue
-		}
-		break
 	}
-	s.balance(now)
 }
 
 // review is feed where something may have become available. The caller holds mu.
 func (s *Share) review(now int64) {
 	if s.chooser.Ready() > 0 {
+		s.feed(now)
+	}
+}
+
+// freed is feed where a record has been settled, which matters if too much was in flight. The caller holds mu.
+func (s *Share) freed(now int64) {
+	if s.full {
 		s.feed(now)
 	}
 }
@@ -193,31 +259,29 @@ func (s *Share) balance(now int64) {
 		return
 	}
 	for _, seat := range s.seats {
-		if !seat.idle || !seat.ready() {
+		if !seat.idle || !seat.ready() || seat.queued() > 0 {
 			continue
 		}
-		from := s.busiest()
-		if from == nil {
-			return
-		}
-		d, ok := from.takeBack()
-		if !ok || s.w.Return(from.id, d.Token) != nil {
-			continue
-		}
-		s.chooser.Done(&from.taker)
-		if d, outcome := s.w.Acquire(seat.id, 0, now); outcome == group.Acquired {
-			s.chooser.Take(&seat.taker)
-			seat.push(d)
+		for from := s.busiest(); from != nil; from = s.busiest() {
+			if !from.giveBack() {
+				continue // it has just begun that
+			}
+			if d, outcome := s.w.Acquire(seat.id, 0, now); outcome == group.Acquired {
+				s.chooser.Take(&seat.taker)
+				seat.push(d)
+			}
+			break
 		}
 	}
 }
 
-// busiest returns the seat with the most records that it has not begun and will not begin next. The caller holds mu.
+// busiest returns the seat with the most records that it has not begun, and will not begin next if it is not at work; or nil.
+// The caller holds mu.
 func (s *Share) busiest() (busiest *Seat) {
 	most := 0
 	for _, seat := range s.seats {
-		n := seat.queued()
-		if n > 0 && !seat.inside() {
+		n := seat.queued() // before began: see the proof
+		if n > 0 && seat.stats.began.Load() == 0 {
 			n--
 		}
 		if n > most {
@@ -227,33 +291,47 @@ func (s *Share) busiest() (busiest *Seat) {
 	return busiest
 }
 
-// drop notes what retention has dropped. The caller holds mu.
-func (s *Share) drop() {
+// drop notes what retention has dropped. The caller holds mu, and calls review or feed if it returns true.
+func (s *Share) drop() bool {
 	first := s.cfg.Part.Log().First()
 	if first <= s.w.Floor() {
-		return
+		return false
+	}
+	for _, seat := range s.seats {
+		seat.reap() // what is finished is not lost
+		seat.recallIf(func(d group.Delivery) bool { return d.Token.Offset < first })
 	}
 	loss := s.w.DropBefore(first)
 	if loss.Records == 0 {
-		return
+		return true
 	}
 	s.n.lost += int64(loss.Records)
-	for off := range s.errs {
-		if off < first {
-			delete(s.errs, off)
-		}
-	}
+	s.forget()
 	if n := len(s.gaps); n > 0 && s.gaps[n-1].to == loss.From {
 		s.gaps[n-1].to = loss.To
+		s.gaps[n-1].records += loss.Records
 	} else {
-		s.gaps = append(s.gaps, gap{loss.From, loss.To})
+		s.gaps = append(s.gaps, gap{loss.From, loss.To, loss.Records})
 	}
+	return true
+}
+
+// tell sees to it that somebody tells of gaps: a seat that rests, or else one that comes by anyway. The caller holds mu.
+func (s *Share) tell() {
 	for _, seat := range s.seats {
-		if !seat.pull() {
-			seat.rouse() // somebody has to tell it
-			break
+		if seat.idle && seat.able() {
+			seat.rouse()
 		}
 	}
+}
+
+// nextGap takes what is to be told next. The caller holds mu, and calls feed.
+func (s *Share) nextGap() gap {
+	g := s.gaps[0]
+	if s.gaps = s.gaps[1:]; len(s.gaps) == 0 {
+		s.gaps = nil
+	}
+	return g
 }
 
 // ring is told by the alarm that a time has come.
@@ -264,30 +342,28 @@ func (s *Share) ring(now int64) {
 		return
 	}
 	s.reapAll()
-	for _, seat := range s.seats {
-		seat.recallDue(now)
+	for _, seat := range s.seats { // to have waited in a queue for too long is no failure
+		if seat.recallIf(func(d group.Delivery) bool { return d.Deadline <= now }) && !seat.pull() {
+			seat.room = seat.least // it has become slow all of a sudden
+			seat.open()
+		}
 	}
 	s.expired = s.w.Tick(now, s.expired[:0])
 	s.n.expired += int64(len(s.expired))
-	if s.w.Counts().Dead > 0 {
-		s.burier.Wake()
-	}
 	s.feed(now)
 }
 
-// reapAll settles what all seats have finished. The caller holds mu.
-func (s *Share) reapAll() {
+// reapAll settles what all seats have finished, and reports whether there was anything. The caller holds mu.
+func (s *Share) reapAll() (any bool) {
 	for _, seat := range s.seats {
-		seat.reap()
+		any = seat.reap() || any
 	}
+	return any
 }
 
 // fate notes what becomes of a record that has failed. The caller holds mu.
-func (s *Share) fate(off uint64, f group.Fate, err error) {
-	if f == group.FateDead {
-		s.burier.Wake()
-	}
-	if err != nil && f != group.FateDropped {
+func (s *Share) fate(off uint64, err error) {
+	if err != nil {
 		if s.errs == nil {
 			s.errs = map[uint64]error{}
 		}
@@ -299,6 +375,15 @@ func (s *Share) fate(off uint64, f group.Fate, err error) {
 func (s *Share) settled(off uint64) {
 	if len(s.errs) > 0 {
 		delete(s.errs, off)
+	}
+}
+
+// forget does so for all that are settled. The caller holds mu.
+func (s *Share) forget() {
+	for off := range s.errs {
+		if s.w.Settled(off) {
+			delete(s.errs, off)
+		}
 	}
 }
 
@@ -319,7 +404,7 @@ func (s *Share) Seek(start Start) error {
 		seat.recall()
 	}
 	s.w.Reset(off)
-	s.errs, s.gaps = nil, nil
+	s.errs, s.gaps, s.taken = nil, nil, off
 	s.feed(s.cfg.Clock.Now())
 	return nil
 }
@@ -336,18 +421,18 @@ func (s *Share) Close(cause error) {
 	s.burier.Stop()
 }
 
-// Lag returns how many retained records are not settled.
+// Lag returns how many retained records there are from the position on.
 func (s *Share) Lag() int64 {
 	_, at, next := place(s.cfg.Part, s.Position)
 	return max(0, next-at)
 }
 
-// Drained reports whether everything that is in the log is settled, and nobody is at work on it.
+// Drained reports whether everything that is in the log is settled, what was dropped of it is told, and nobody is at work.
 func (s *Share) Drained() bool {
 	next := s.cfg.Part.Log().Committed()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.w.Floor() < next {
+	if s.w.Floor() < next || len(s.gaps) > 0 || s.dead.began.Load() != 0 {
 		return false
 	}
 	for _, seat := range s.seats {

@@ -47,10 +47,11 @@ func (m *Message) Reject(reason error) error { return m.hold.Reject(reason) }
 // error, the end of AckWait) the first counts; for whatever comes later, or from a member that has lost the record, the error
 // wraps ErrFenced. In a mode in which the engine settles records it is ErrNoToken.
 func (k Token) Ack() error {
-	return k.use(true, func(s *Share, _ int64) error {
+	return k.use(true, func(s *Share, now int64) error {
 		err := s.w.Ack(k.seat.id, k.t)
 		if err == nil {
 			s.settled(k.t.Offset)
+			s.freed(now)
 		}
 		return err
 	})
@@ -59,16 +60,16 @@ func (k Token) Ack() error {
 // AckThrough is Ack for this record and all records of its partition below it that its owner holds or that wait to be
 // delivered again. In a shared group it is ErrNotOwner.
 func (k Token) AckThrough() error {
-	return k.use(true, func(s *Share, _ int64) error {
+	return k.use(true, func(s *Share, now int64) error {
 		if !s.cfg.Window.InOrder {
 			return ErrNotOwner
 		}
-		_, err := s.w.AckThrough(k.seat.id, k.t)
-		for off := range s.errs {
-			if off <= k.t.Offset && off < s.w.Floor() {
-				delete(s.errs, off)
-			}
+		for _, seat := range s.seats { // what is settled now must not be delivered any more
+			seat.recallIf(func(d group.Delivery) bool { return d.Token.Offset <= k.t.Offset })
 		}
+		_, err := s.w.AckThrough(k.seat.id, k.t)
+		s.forget()
+		s.review(now)
 		return err
 	})
 }
@@ -77,14 +78,13 @@ func (k Token) AckThrough() error {
 // negative delay stands for the configured Backoff. It counts towards MaxDeliveries.
 func (k Token) Nack(delay time.Duration) error {
 	return k.use(true, func(s *Share, now int64) (err error) {
-		var f group.Fate
 		if delay < 0 {
-			f, err = s.w.Nack(k.seat.id, k.t, now)
+			_, err = s.w.Nack(k.seat.id, k.t, now)
 		} else {
-			f, err = s.w.NackAfter(k.seat.id, k.t, max(delay, leastWait), now)
+			_, err = s.w.NackAfter(k.seat.id, k.t, max(delay, leastWait), now)
 		}
 		if err == nil {
-			s.fate(k.t.Offset, f, nil)
+			s.review(now)
 		}
 		return err
 	})
@@ -100,10 +100,12 @@ func (k Token) Extend() error {
 
 // Reject says that the record must never be delivered again; reason is for the dead letter and the hooks, and may be nil.
 func (k Token) Reject(reason error) error {
-	return k.use(true, func(s *Share, _ int64) error {
-		f, err := s.w.Reject(k.seat.id, k.t)
+	return k.use(true, func(s *Share, now int64) error {
+		_, err := s.w.Reject(k.seat.id, k.t)
 		if err == nil {
-			s.fate(k.t.Offset, f, reason)
+			s.settled(k.t.Offset)
+			s.fate(k.t.Offset, reason)
+			s.freed(now)
 		}
 		return err
 	})
@@ -135,12 +137,9 @@ func (k Token) use(settles bool, f func(s *Share, now int64) error) error {
 	if s.closed {
 		return s.cause
 	}
-	if err := f(s, now); err != nil {
-		if errors.Is(err, group.ErrFenced) {
-			s.n.fenced++
-		}
-		return err
+	err := f(s, now)
+	if err != nil && errors.Is(err, group.ErrFenced) {
+		s.n.fenced++
 	}
-	s.review(now)
-	return nil
+	return err
 }

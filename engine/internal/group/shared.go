@@ -42,7 +42,7 @@ import (
 //
 // Order. With InOrder no record is handed out for the first time while one is available that was delivered before, and of
 // those the one with the lowest offset comes first. Without it the one that has become available first comes first, but what
-// Return gives back goes before all others, and new records have every second turn.
+// Return gives back goes before all others, and apart from that new records have every second turn.
 //
 // Bounds. At most MaxInFlight records are held, all within MaxWindow of the floor. Records that wait for their time or are
 // dead hold no place in flight.
@@ -86,6 +86,7 @@ type slot struct {
 	attempt    int32    // of the latest acquisition
 	state      state
 	step       uint8 // when held, which list
+	returned   bool  // when again, by Return
 	cause      Death // of its latest failure
 }
 
@@ -144,6 +145,11 @@ func (s *Shared) Floor() uint64 { return s.floor }
 // Next returns the offset of the next record that was never handed out.
 func (s *Shared) Next() uint64 { return s.next }
 
+// Settled reports whether the record at an offset is settled, or has been lost or passed.
+func (s *Shared) Settled(offset uint64) bool {
+	return offset < s.floor || offset < s.next && s.at(uint32(offset)).state == stateSettled
+}
+
 // Counts returns how many records are in which state.
 func (s *Shared) Counts() Counts {
 	c := s.counts
@@ -173,8 +179,8 @@ type Delivery struct {
 	Deadline int64 // until when it has to be settled or extended
 }
 
-// Acquire gives a member the next record: by turns one that has to be delivered again and one that was never handed out, if
-// there are both; with InOrder always the former. End is the log's committed length: the offset of the first record that is
+// Acquire gives a member the next record: what has been returned, and then by turns one that has to be delivered again and one
+// that was never handed out, if there are both; with InOrder always the former. End is the log's committed length: the offset of the first record that is
 // not there yet.
 func (s *Shared) Acquire(m MemberID, end uint64, now int64) (Delivery, Outcome) {
 	if s.counts.InFlight >= s.cfg.MaxInFlight {
@@ -182,9 +188,10 @@ func (s *Shared) Acquire(m MemberID, end uint64, now int64) (Delivery, Outcome) 
 	}
 	outcome := s.news(end)
 	var low uint32
-	if s.agains() > 0 && (outcome != Acquired || !s.retryNew || s.cfg.InOrder) {
+	if s.agains() > 0 && (outcome != Acquired || !s.retryNew || s.cfg.InOrder || s.at(s.again.head).returned) {
 		low = s.takeAgain()
-		s.retryNew = true
+		s.retryNew = s.retryNew || !s.at(low).returned
+		s.at(low).returned = false
 	} else {
 		if outcome != Acquired {
 			return Delivery{}, outcome
@@ -363,9 +370,9 @@ func (s *Shared) Return(m MemberID, t Token) error {
 	if s.sorted != nil {
 		s.putAgain(uint32(t.Offset))
 	} else {
+		x.returned = true
 		s.pushFront(&s.again, uint32(t.Offset))
 	}
-	s.retryNew = false
 	return nil
 }
 

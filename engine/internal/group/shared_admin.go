@@ -125,6 +125,7 @@ func (s *Shared) Configure(cfg SharedConfig, now int64) {
 		s.sorted = due.New(s.placed)
 	}
 	for _, low := range again {
+		s.at(low).returned = false
 		if x := s.at(low); s.spent(x) {
 			s.die(low, x, x.cause)
 		} else {

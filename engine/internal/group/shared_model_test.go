@@ -33,6 +33,8 @@ type record struct {
 	due     int64
 	seq     int // of the last hold
 	cause   group.Death
+
+	returned bool
 }
 
 func (m *sharedModel) wait(list []time.Duration, attempt int, without time.Duration) int64 {
@@ -69,9 +71,12 @@ func (m *sharedModel) acquire(who group.MemberID, end uint64, now int64) (off ui
 	switch {
 	case m.count("held") >= maxInFlight:
 		return 0, group.InFlightFull
-	case len(m.again) > 0 && (!isNew || !m.newsTurn || m.cfg.InOrder):
+	case len(m.again) > 0 && (!isNew || !m.newsTurn || m.cfg.InOrder || m.records[m.again[0]].returned):
 		off, m.again = m.again[0], m.again[1:]
-		m.newsTurn = true
+		if !m.records[off].returned {
+			m.newsTurn = true
+		}
+		m.records[off].returned = false
 	case isNew:
 		off = m.next
 		m.next++
@@ -262,6 +267,7 @@ func (m *sharedModel) configure(cfg group.SharedConfig, now int64) {
 	again := m.again
 	m.again = nil
 	for _, off := range again {
+		m.records[off].returned = false
 		m.fail(off, m.records[off].cause, now, now)
 	}
 }
@@ -275,7 +281,7 @@ func (m *sharedModel) restore(now int64) {
 	offs := slices.Sorted(maps.Keys(m.records))
 	for _, off := range offs {
 		m.ids++
-		m.records[off].id, m.records[off].member = m.ids, 0
+		m.records[off].id, m.records[off].member, m.records[off].returned = m.ids, 0, false
 	}
 	for _, off := range offs {
 		r := m.records[off]
@@ -478,8 +484,8 @@ func checkShared(t *rapid.T) {
 			if m.undo(r) {
 				retook--
 			}
+			r.returned = !m.cfg.InOrder
 			m.putAgain(0, x.t.Offset)
-			m.newsTurn = false
 			taken--
 		}),
 		"postpone": func(t *rapid.T) {
@@ -602,6 +608,10 @@ func checkShared(t *rapid.T) {
 		"": func(t *rapid.T) {
 			require.Equal(t, m.floor, s.Floor())
 			require.Equal(t, m.next, s.Next())
+			for off := m.floor - min(m.floor, 1); off <= m.next; off++ {
+				r := m.records[off]
+				require.Equal(t, off < m.floor || r != nil && r.state == "settled", s.Settled(off))
+			}
 			c := s.Counts()
 			require.Equal(t, m.count("held"), c.InFlight)
 			require.Equal(t, m.count("again"), c.Again)

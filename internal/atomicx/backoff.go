@@ -54,12 +54,39 @@ func (b *Backoff) Again() bool {
 	return true
 }
 
+// procs is what NoteProcs last found. It publishes no memory.
+var procs Int64
+
+// awake is how many goroutines wait without parking, for longer than a few turns. Added to by TakeAwake and LeaveAwake, which
+// look at nothing else; it publishes no memory.
+var awake Int64
+
+// TakeAwake asks for leave to wait without parking for some time, and reports whether it is given: as long as one processor
+// is left for others. LeaveAwake gives it back.
+func TakeAwake() bool {
+	if Exploring || oneProc.Load() {
+		return false
+	}
+	if awake.Add(1) < procs.Load() {
+		return true
+	}
+	awake.Add(-1)
+	return false
+}
+
+// LeaveAwake gives leave back.
+func LeaveAwake() { awake.Add(-1) }
+
 // oneProc is set by NoteProcs and read by every loop that pauses. It publishes no memory.
 var oneProc Bool
 
 // NoteProcs looks how many processors goroutines may use now: where there is only one, pausing is a waste, and loops let
 // others run instead.
-func NoteProcs() { oneProc.Store(runtime.GOMAXPROCS(0) == 1) }
+func NoteProcs() {
+	n := runtime.GOMAXPROCS(0)
+	procs.Store(int64(n))
+	oneProc.Store(n == 1)
+}
 
 // OneProc reports what NoteProcs last found.
 func OneProc() bool { return oneProc.Load() }

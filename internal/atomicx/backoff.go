@@ -54,29 +54,6 @@ func (b *Backoff) Again() bool {
 	return true
 }
 
-// procs is what NoteProcs last found. It publishes no memory.
-var procs Int64
-
-// awake is how many goroutines wait without parking, for longer than a few turns. Added to by TakeAwake and LeaveAwake, which
-// look at nothing else; it publishes no memory.
-var awake Int64
-
-// TakeAwake asks for leave to wait without parking for some time, and reports whether it is given: as long as one processor
-// is left for others. LeaveAwake gives it back.
-func TakeAwake() bool {
-	if Exploring || oneProc.Load() {
-		return false
-	}
-	if awake.Add(1) < procs.Load() {
-		return true
-	}
-	awake.Add(-1)
-	return false
-}
-
-// LeaveAwake gives leave back.
-func LeaveAwake() { awake.Add(-1) }
-
 // oneProc is set by NoteProcs and read by every loop that pauses. It publishes no memory.
 var oneProc Bool
 

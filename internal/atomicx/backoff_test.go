@@ -2,13 +2,9 @@ package atomicx_test
 
 import (
 	"math"
-	"runtime"
-	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/leatlog/leat/internal/atomicx"
 )
@@ -49,46 +45,4 @@ func TestBackoff_Endless(t *testing.T) {
 	for _, b := range []atomicx.Backoff{{Endless: true}, {Spins: 2, Yields: 1, Endless: true}} {
 		assert.Equal(t, 100, turns(&b, 100), "it must never park")
 	}
-}
-
-// TestTakeAwake: as many may stay awake as leave one processor to others, whoever asks.
-func TestTakeAwake(t *testing.T) {
-	procs := runtime.GOMAXPROCS(4)
-	defer func() { runtime.GOMAXPROCS(procs); atomicx.NoteProcs() }()
-	atomicx.NoteProcs()
-	for range 3 {
-		require.Equal(t, !atomicx.Exploring, atomicx.TakeAwake())
-	}
-	if !atomicx.Exploring {
-		require.False(t, atomicx.TakeAwake())
-		atomicx.LeaveAwake()
-		require.True(t, atomicx.TakeAwake())
-		for range 3 {
-			atomicx.LeaveAwake()
-		}
-	}
-	runtime.GOMAXPROCS(1)
-	atomicx.NoteProcs()
-	require.False(t, atomicx.TakeAwake(), "with one processor nobody else could run")
-
-	runtime.GOMAXPROCS(3)
-	atomicx.NoteProcs()
-	var in, most atomic.Int64
-	var all sync.WaitGroup
-	for range 8 {
-		all.Go(func() {
-			for range 1000 {
-				if atomicx.TakeAwake() {
-					n := in.Add(1)
-					for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
-					}
-					runtime.Gosched()
-					in.Add(-1)
-					atomicx.LeaveAwake()
-				}
-			}
-		})
-	}
-	all.Wait()
-	require.LessOrEqual(t, most.Load(), int64(2))
 }

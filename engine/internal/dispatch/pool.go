@@ -18,8 +18,9 @@ var ErrGoexit = errors.New("dispatch: a task ended its goroutine with runtime.Go
 // task's function or the hook runs.
 type Pool struct {
 	// Immutable.
-	size int
-	hook func(v any, stack []byte)
+	size  int
+	hook  func(v any, stack []byte)
+	clock atomicx.Clock
 	// ended is closed by the last goroutine of a closed pool.
 	ended chan struct{}
 
@@ -44,6 +45,7 @@ func NewPool(workers int, hook func(v any, stack []byte)) *Pool {
 	p := &Pool{
 		size:       workers,
 		hook:       hook,
+		clock:      atomicx.NewClock(),
 		ended:      make(chan struct{}),
 		goroutines: workers,
 		byID:       make(map[uint64]*worker),

@@ -8,7 +8,7 @@ import (
 
 // How a worker waits before it parks: one turn for others, about 0.4 us of pauses, and a few more turns for others. Waking a
 // parked goroutine costs its waker some microseconds and takes up to a hundred, so it is worth bridging a short gap between
-// two tasks; a long gap is not, and an idle pool must cost nothing.
+// two tasks, and a longer one if that has been worth it lately (atomicx.Vigil); an idle pool must cost nothing.
 //
 // The first turn comes before the pauses because of whom the run has just woken: Go's scheduler puts that goroutine behind
 // this one on the same processor, and often it is the one that brings the next task. Without it a round trip on one
@@ -33,6 +33,7 @@ type worker struct {
 	// The worker's own.
 	task  *Task // that it runs, or whose run it has to finish
 	again Again // what that run returned
+	vigil atomicx.Vigil
 	// If the function did not return: what recover gave, and the stack.
 	returned bool
 	caught   any
@@ -150,12 +151,20 @@ func (w *worker) next() *Task {
 		}
 		for q.length.Load() == 0 && search.Again() {
 		}
+		for turn := w.vigil.Begin(); w.vigil.Again(&turn); {
+			if q.length.Load() != 0 {
+				w.vigil.End(true)
+				break
+			}
+		}
 		p.mu.Lock()
 		q.searching--
 		if q.tasks.n == 0 && !q.closed {
 			w.below, q.parked = q.parked, w
 			p.mu.Unlock()
+			w.vigil.Park(p.clock.Now())
 			w.parker.Park(nil)
+			w.vigil.Unpark(p.clock.Now())
 			p.mu.Lock()
 			q.searching-- // whoever took w off the stack counted it
 			search.Reset()

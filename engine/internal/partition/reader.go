@@ -34,9 +34,7 @@ type Reader struct {
 	// chase counts looks in a row that found a few records at once: see throttle.
 	chase uint32
 
-	// gap is about how far records are apart that the reader has to wait for, in nanoseconds, and filled is when it had one last:
-	// see linger.
-	gap, filled int64
+	vigil atomicx.Vigil
 
 	// guard is CASed by calls (in use) and by Close (closed). It orders one call before the next, and publishes no memory
 	// beyond the reader's own plain fields.
@@ -180,13 +178,10 @@ func (r *Reader) fill(ctx context.Context) error {
 	if r.evicted.Load() {
 		return ErrEvicted
 	}
-	waited := false
-	for b := r.wait.Backoff(); ; waited = true {
+	b := r.wait.Backoff()
+	for {
 		switch r.seg.Refill() {
 		case segment.Ready:
-			if waited && r.wait == cursor.WaitPark {
-				r.note()
-			}
 			if r.throttle(b.Turns()); r.seg.Window() > 0 {
 				return nil
 			}
@@ -206,7 +201,7 @@ func (r *Reader) fill(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if r.linger(ctx) {
+		if r.watch(ctx) {
 			continue
 		}
 		r.p.committed.Prepare(r.w)
@@ -215,51 +210,26 @@ func (r *Reader) fill(ctx context.Context) error {
 			b.Reset()
 			continue
 		}
-		if !r.p.committed.Wait(r.w, ctx.Done()) && r.seg.Refill() != segment.Ready {
+		r.vigil.Park(r.p.cfg.Clock.Now())
+		woken := r.p.committed.Wait(r.w, ctx.Done())
+		r.vigil.Unpark(r.p.cfg.Clock.Now())
+		if !woken && r.seg.Refill() != segment.Ready {
 			return ctx.Err()
 		}
 		b.Reset()
 	}
 }
 
-// linger waits a little longer without parking, if the next record is likely to come soon and there is a processor for that.
-// To wake a goroutine that has parked takes 5 to 100 us, and both sides' time, so where records are closer together than
-// that a reader is better off, and so is who publishes, if it stays awake. It reports whether there may be something.
-func (r *Reader) linger(ctx context.Context) bool {
-	if r.gap > lingerWorth || r.filled == 0 || !atomicx.TakeAwake() {
-		return false
-	}
-	defer atomicx.LeaveAwake()
-	for turn := range uint32(lingerTurns) {
-		if r.seg.Refill() != segment.CaughtUp || r.ended() != nil {
+// watch waits a little longer without parking, if that has been worth it lately. It reports whether there may be something.
+func (r *Reader) watch(ctx context.Context) bool {
+	for turn := r.vigil.Begin(); r.vigil.Again(&turn); {
+		if r.seg.Refill() != segment.CaughtUp || r.ended() != nil || turn%64 == 0 && ctx.Err() != nil {
+			r.vigil.End(true)
 			return true
-		}
-		if turn%16 == 15 {
-			atomicx.Yield()
-			if ctx.Err() != nil {
-				return true
-			}
-		} else {
-			atomicx.Pause(lingerPause)
 		}
 	}
 	return false
 }
-
-// note takes note of when there was something that had to be waited for.
-func (r *Reader) note() {
-	now := r.p.cfg.Clock.Now()
-	if r.filled != 0 {
-		r.gap += (min(now-r.filled, 8*lingerWorth) - r.gap) / 4
-	}
-	r.filled = now
-}
-
-const (
-	lingerWorth = 40_000 // ns: gaps for which it is worth staying awake
-	lingerTurns = 1024   // how long to stay awake: about 100 us
-	lingerPause = 4      // pauses of about 25 ns between two looks
-)
 
 // throttle lets a reader fall behind that would otherwise take every record from under the appender's hands: each look then
 // costs the appender a cache line, and both run 3 to 4 times slower than when the reader takes a few dozen at a time. It

@@ -26,11 +26,23 @@
 // message, so only one message in [Scenario.SampleEvery] carries a time and is measured; the counters still check all of them.
 // Latencies of a saturated system mostly show how much it buffers.
 //
-// # Three latencies
+// # Latencies
 //
 //   - publish: how long the call to publish took. What that includes is the target's affair: handing over, or being committed.
 //   - delay: how much later than scheduled the call began. Nothing without a rate.
-//   - e2e: from the scheduled time (without a rate, from the call) until a reader or subscriber had the message.
+//   - e2e: from the scheduled time (without a rate, from the call) until a reader or subscriber had the message. With a group:
+//     until it was delivered for the first time; and done says when it was processed.
+//
+// # Groups
+//
+// With a [Group], the receivers are the members of a consumer group and the target is a [GroupTarget]. Then each message is to be
+// processed, once by the group as a whole, and may be delivered more often: after a failure, after its time was up, after
+// a member was put out. The harness keeps a ledger for each partition, in which each message is unseen, open, to come again, or
+// settled, and knows from it which of these deliveries had a reason; what has none is a fault ([Faults]), all others are counted
+// apart ([Redone]). A run ends when everything is settled, and then the target's positions must say the same.
+//
+// A deliberate failure depends on the seed and the message alone, so that runs are comparable. Failures, slowness, members that
+// hang, come, go or are put out can all be had at once, as far as that makes sense; [Scenario.Validate] says what does not.
 //
 // # What is thrown away
 //

@@ -20,6 +20,16 @@ type Faults struct {
 	Gap uint64 `json:"gap"`
 	// Corrupt is how many arrived with wrong bytes. They are also lost, since nobody knows which they were.
 	Corrupt uint64 `json:"corrupt"`
+
+	// The rest is of scenarios with a group, where Lost also counts what was delivered and not processed, Duplicated only what the
+	// mode does not allow, and Reordered and Gap only first deliveries (none in a group of kind Shared, which has no order).
+
+	// Overlapped is how many times a delivery of a partition began during another one, when its owner had not lost it.
+	Overlapped uint64 `json:"overlapped"`
+	// Miscounted is how many deliveries or dead letters gave a wrong number of attempts.
+	Miscounted uint64 `json:"miscounted"`
+	// Uncommitted is by how many messages the positions were behind at the end, when everything was processed.
+	Uncommitted uint64 `json:"uncommitted"`
 }
 
 // Any reports whether anything went wrong.
@@ -31,6 +41,18 @@ func (f *Faults) add(o Faults) {
 	f.Reordered += o.Reordered
 	f.Gap += o.Gap
 	f.Corrupt += o.Corrupt
+	f.Overlapped += o.Overlapped
+	f.Miscounted += o.Miscounted
+	f.Uncommitted += o.Uncommitted
+}
+
+// String tells all counters, those of groups only if one of them is not 0.
+func (f Faults) String() string {
+	s := fmt.Sprintf("lost %d, duplicated %d, reordered %d, gap %d, corrupt %d", f.Lost, f.Duplicated, f.Reordered, f.Gap, f.Corrupt)
+	if f.Overlapped+f.Miscounted+f.Uncommitted > 0 {
+		s += fmt.Sprintf(", overlapped %d, miscounted %d, uncommitted %d", f.Overlapped, f.Miscounted, f.Uncommitted)
+	}
+	return s
 }
 
 // Lane is what one reader or subscriber got from one partition.

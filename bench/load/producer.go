@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/leatlog/leat/internal/atomicx"
 )
@@ -28,6 +29,7 @@ type producer struct {
 	every  int // one message in so many is measured, without a rate
 	phases phases
 	halt   *atomicx.Bool // of the run: stop as soon as possible
+	room   func() bool   // nil, or whether the backlog allows another message
 
 	publish *recorder
 	delay   *recorder
@@ -54,6 +56,9 @@ func newProducer(r *run, i int, out Producer) (*producer, error) {
 		clock: r.clock, every: s.SampleEvery, halt: &r.halt,
 		publish: newRecorder(&r.turn, s.Live != nil),
 		delay:   newRecorder(&r.turn, s.Live != nil),
+	}
+	if r.g != nil && s.Group.Backlog > 0 && s.Rate == 0 {
+		p.room = r.g.room
 	}
 	if s.Messages > 0 {
 		p.quota = s.Messages / int64(s.Producers)
@@ -114,6 +119,9 @@ func (p *producer) saturating(ctx context.Context) {
 	p.clock.until(p.phases.start, p.halt)
 	left := 1
 	for n := int64(0); n < p.quota && !p.halt.Load(); n++ {
+		if p.room != nil && !p.wait(ctx) {
+			return
+		}
 		if left--; left > 0 {
 			if !p.send(ctx, 0) {
 				return
@@ -129,6 +137,17 @@ func (p *producer) saturating(ctx context.Context) {
 			p.publish.record(p.clock.After() - from)
 		}
 	}
+}
+
+// wait waits until the backlog allows another message, and reports whether there is to be one.
+func (p *producer) wait(ctx context.Context) bool {
+	for !p.room() {
+		if p.err = p.out.Flush(ctx); p.err != nil || p.halt.Load() {
+			return false
+		}
+		time.Sleep(50 * time.Microsecond)
+	}
+	return true
 }
 
 // paced publishes each message at its scheduled time, or, when that has passed, at once. Times count from the schedule.

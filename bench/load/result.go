@@ -45,7 +45,7 @@ type Result struct {
 	Interrupted bool `json:"interrupted"`
 
 	// Sent counts the messages published in the whole run, Received their deliveries: right is Sent times the number of
-	// readers and subscribers.
+	// readers and subscribers, and with a group at least Sent.
 	Sent     uint64 `json:"sent"`
 	Received uint64 `json:"received"`
 	Faults
@@ -88,6 +88,9 @@ type Result struct {
 	CPUs       int    `json:"cpus"`
 	Clock      string `json:"clock"`
 
+	// Group is what there is more to tell of a scenario with a group; nil without.
+	Group *GroupResult `json:"group,omitempty"`
+
 	// Lanes tells what each reader and subscriber got from each partition.
 	Lanes []Lane `json:"lanes"`
 	// Notes are warnings for whoever reads the figures.
@@ -119,6 +122,9 @@ func (r *run) result(engine string, ended int64, last mark, interrupted bool) Re
 		res.Received += lane.Received
 		res.Faults.add(lane.Faults)
 		res.Lanes = append(res.Lanes, lane)
+	}
+	if r.g != nil {
+		r.g.result(&res, last)
 	}
 	res.Latency.Publish, res.Latency.Delay, res.Latency.E2E = r.publish.Latency(), r.delay.Latency(), r.e2e.Latency()
 	res.Clamped = r.publish.Clamped() + r.delay.Clamped() + r.e2e.Clamped()
@@ -191,8 +197,7 @@ func placementNotes(s Scenario, p Placement) []string {
 func (r Result) Err() error {
 	var errs []error
 	if r.Faults.Any() {
-		text := fmt.Sprintf("lost %d, duplicated %d, reordered %d, gap %d, corrupt %d",
-			r.Lost, r.Duplicated, r.Reordered, r.Gap, r.Corrupt)
+		text := r.Faults.String()
 		for _, l := range r.Lanes {
 			if l.FirstFault != "" {
 				text += fmt.Sprintf("; first at %s, partition %d: %s", l.Consumer, l.Partition, l.FirstFault)

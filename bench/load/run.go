@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"sync"
 	"time"
 
@@ -39,7 +38,9 @@ type run struct {
 	turn atomicx.Uint32
 	_    atomicx.Pad
 
-	inst      Instance
+	inst      Instance  // nil with a group
+	g         *groupRun // nil without
+	source    source    // whichever of the two
 	producers []*producer
 	lanes     []*lane // consumers x partitions: readers first, then subscribers
 	phases    phases
@@ -64,11 +65,18 @@ type run struct {
 	notes     []string
 }
 
+// source is what a run of either kind needs of an instance.
+type source interface {
+	Producer(i int) (Producer, error)
+	Close() error
+}
+
 // mark is how things stood at a moment.
 type mark struct {
 	usage
 	sent     uint64
 	accepted []uint64 // for each consumer
+	slots    []uint64 // with a group: deliveries to each member
 }
 
 // Run loads the target as the scenario says, and returns what happened. It ends early, with the result so far, when ctx
@@ -87,17 +95,20 @@ func Run(ctx context.Context, target Target, s Scenario) (Result, error) {
 	if !s.NoPlacement {
 		before = ProbePlacement()
 	}
-	if r.inst, err = target.Open(s); err != nil {
+	if err := r.open(target); err != nil {
 		return Result{}, fmt.Errorf("%w: %w", ErrTarget, err)
 	}
 	if err := r.attach(); err != nil {
-		return Result{}, errors.Join(err, r.inst.Close())
+		return Result{}, errors.Join(err, r.source.Close())
 	}
 	publishCtx, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer giveUp()
 	r.launch(publishCtx)
 
 	interrupted, err := r.watch(ctx, giveUp)
+	if r.g != nil {
+		r.g.ended()
+	}
 	if errors.Is(err, ErrStuck) {
 		return Result{}, err // producers still run: nothing of theirs may be read
 	}
@@ -105,9 +116,15 @@ func Run(ctx context.Context, target Target, s Scenario) (Result, error) {
 	drained := ended
 	if err == nil && r.publishErr() == nil {
 		drained = r.drain()
+		if r.g != nil {
+			err = r.g.positions()
+		}
 	}
 	last := r.mark()
 	last.at = drained
+	if r.g != nil {
+		r.g.figures = r.g.inst.Figures()
+	}
 	if stuck := r.stop(); stuck != nil {
 		return Result{}, errors.Join(err, stuck)
 	}
@@ -127,12 +144,46 @@ func Run(ctx context.Context, target Target, s Scenario) (Result, error) {
 	return res, err
 }
 
+// open opens the target.
+func (r *run) open(target Target) (err error) {
+	if r.s.Group.Kind != "" {
+		return r.openGroup(target)
+	}
+	r.inst, err = target.Open(r.s)
+	r.source = r.inst
+	return err
+}
+
 // attach makes lanes and producers and subscribes.
 func (r *run) attach() error {
 	s := &r.s
-	live := s.Live != nil
 	r.e2e, r.delay, r.publish = NewHistogram(), NewHistogram(), NewHistogram()
 	r.windowE2E, r.windowDly = NewHistogram(), NewHistogram()
+	receive := r.subscribe
+	if r.g != nil {
+		receive = r.g.attach
+	}
+	if err := receive(); err != nil {
+		return err
+	}
+	for i := range s.Producers {
+		out, err := r.source.Producer(i)
+		if err != nil {
+			return fmt.Errorf("%w: producer %d: %w", ErrTarget, i, err)
+		}
+		p, err := newProducer(r, i, out)
+		if err != nil {
+			return err
+		}
+		r.producers = append(r.producers, p)
+	}
+	return nil
+}
+
+// subscribe makes lanes, and subscribes.
+func (r *run) subscribe() error {
+	s := &r.s
+	live := s.Live != nil
 	for c := range s.Consumers() {
 		name := fmt.Sprintf("reader %d", c)
 		if c >= s.Readers {
@@ -151,17 +202,6 @@ func (r *run) attach() error {
 		if err != nil {
 			return fmt.Errorf("%w: subscriber %d: %w", ErrTarget, i, err)
 		}
-	}
-	for i := range s.Producers {
-		out, err := r.inst.Producer(i)
-		if err != nil {
-			return fmt.Errorf("%w: producer %d: %w", ErrTarget, i, err)
-		}
-		p, err := newProducer(r, i, out)
-		if err != nil {
-			return err
-		}
-		r.producers = append(r.producers, p)
 	}
 	return nil
 }
@@ -184,6 +224,9 @@ func (r *run) launch(ctx context.Context) {
 	r.nextLive, r.lastLive = start+int64(time.Second), start
 	for _, l := range r.lanes {
 		l.measured = measured
+	}
+	if r.g != nil {
+		r.g.launch(r.phases)
 	}
 	if s.Warmup == 0 {
 		r.warm, r.isWarm = r.mark(), true
@@ -242,6 +285,9 @@ func (r *run) watch(ctx context.Context, giveUp func()) (interrupted bool, err e
 		if now < r.phases.end {
 			next = min(next, r.phases.end)
 		}
+		if r.g != nil {
+			next = r.g.next(next)
+		}
 		if r.s.Live != nil {
 			next = min(next, r.nextLive)
 			if !r.asked {
@@ -288,6 +334,9 @@ func (r *run) phase(now int64) {
 		r.isWarm = true
 		r.warm = r.mark()
 	}
+	if r.g != nil {
+		r.g.phase(now)
+	}
 	if r.s.Live == nil {
 		return
 	}
@@ -309,6 +358,9 @@ const handTime = int64(20 * time.Millisecond)
 func (r *run) live(now int64) {
 	for _, l := range r.lanes {
 		l.rec.collect(r.e2e, r.windowE2E)
+	}
+	if r.g != nil {
+		r.g.collect()
 	}
 	for _, p := range r.producers {
 		p.delay.collect(r.delay, r.windowDly)
@@ -340,9 +392,16 @@ func (r *run) live(now int64) {
 func (r *run) mark() mark {
 	m := mark{usage: usageNow(r.clock), accepted: make([]uint64, r.s.Consumers())}
 	for c := range m.accepted {
+		if r.g != nil {
+			m.accepted[c] = r.g.settled(c)
+			continue
+		}
 		for _, l := range r.consumer(c) {
 			m.accepted[c] += l.accepted.Load()
 		}
+	}
+	if r.g != nil {
+		m.slots = r.g.delivered()
 	}
 	for _, p := range r.producers {
 		m.sent += p.sent.Load() // after the lanes, so that nobody seems to have more than there is
@@ -354,6 +413,9 @@ func (r *run) mark() mark {
 func (r *run) progress() (n uint64) {
 	for _, l := range r.lanes {
 		n += l.accepted.Load()
+	}
+	if r.g != nil {
+		n += r.g.progress()
 	}
 	for _, p := range r.producers {
 		n += p.sent.Load()
@@ -378,69 +440,4 @@ func (r *run) sentTo(partition int) uint64 {
 		n += p.seqs[partition]
 	}
 	return n
-}
-
-// drain waits until everything that was sent has arrived, or nothing has come for as long as patience lasts, and returns
-// when the last message came.
-func (r *run) drain() int64 {
-	const soon = 2 * time.Millisecond
-	start := r.clock.Now()
-	last, came := uint64(0), start
-	for {
-		now := r.clock.Now()
-		if n := r.progress(); n != last {
-			last, came = n, now
-		}
-		if r.arrived() {
-			return came
-		}
-		if now-came >= int64(r.s.Patience) {
-			return came
-		}
-		r.phase(now)
-		if now-start < int64(soon) && !r.clock.exact {
-			runtime.Gosched()
-		} else {
-			time.Sleep(soon / 4)
-		}
-	}
-}
-
-func (r *run) arrived() bool {
-	for p := range r.s.Partitions {
-		want := r.sentTo(p)
-		for c := range r.s.Consumers() {
-			if r.consumer(c)[p].accepted.Load() < want {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-// stop closes the instance and waits for its readers. What is delivered twice at the very end still has a moment to come.
-func (r *run) stop() error {
-	time.Sleep(5 * time.Millisecond)
-	closed := make(chan error, 1)
-	go func() { closed <- r.inst.Close() }()
-	go func() {
-		r.reads.Wait()
-		close(r.readsEnd)
-	}()
-	late := time.NewTimer(r.s.Patience)
-	defer late.Stop()
-	select {
-	case err := <-closed:
-		if err != nil {
-			r.notes = append(r.notes, "closing the target: "+err.Error())
-		}
-	case <-late.C:
-		return fmt.Errorf("%w: Close does not return", ErrStuck)
-	}
-	select {
-	case <-r.readsEnd:
-		return nil
-	case <-late.C:
-		return fmt.Errorf("%w: a Read does not return after Close", ErrStuck)
-	}
 }

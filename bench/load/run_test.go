@@ -411,3 +411,11 @@ func TestFormat(t *testing.T) {
 		assert.Equal(t, want, load.FormatRate(v), "%v", v)
 	}
 }
+
+// TestWindow_NoSample: a line of the live view has all its columns also before anything was measured.
+func TestWindow_NoSample(t *testing.T) {
+	w := load.Window{Elapsed: time.Second, Sent: 5, Rate: 5, Lag: 1, Warmup: true}
+	assert.Equal(t, "   1 s          5 msgs/s  lag 1          e2e -  (warm-up)", w.String())
+	w.Samples, w.P50, w.P99, w.Max = 1, 1000, 2000, 3000
+	assert.Contains(t, w.String(), "e2e p50 1.00us, p99 2.00us, max 3.00us")
+}

@@ -27,6 +27,10 @@ type Scenario struct {
 	// Subscribers is how many push subscribers see every message.
 	Subscribers int
 
+	// Group is who receives instead of Readers and Subscribers, if its Kind is not empty: the members of a consumer group. It
+	// needs a GroupTarget.
+	Group Group
+
 	// Size is the size of a message in bytes. 0 means 64; at least MinSize.
 	Size int
 	// Rate is how many messages a second all producers together are to send, evenly spaced. 0 means as fast as they can.
@@ -102,6 +106,7 @@ func (s Scenario) withDefaults() (Scenario, error) {
 			bad = fmt.Errorf("%w: %s", ErrScenario, fmt.Sprintf(format, args...))
 		}
 	}
+	s.Group = s.Group.withDefaults(&s, check)
 	check(s.Producers >= 1 && s.Producers <= maxProducers, "producers is %d: must be 1 to %d", s.Producers, maxProducers)
 	check(s.Partitions >= 1, "partitions is %d: must be at least 1", s.Partitions)
 	check(s.Readers >= 0, "readers is %d: must not be negative", s.Readers)
@@ -109,6 +114,8 @@ func (s Scenario) withDefaults() (Scenario, error) {
 	check(s.Size >= MinSize && s.Size <= maxSize, "size is %d: must be %d to %d", s.Size, MinSize, maxSize)
 	check(s.Rate >= 0 && s.Rate <= 1e12, "rate is %v: must be 0 (as fast as possible) to 1e12", s.Rate)
 	check(s.Duration > 0, "duration is %v: must be above 0", s.Duration)
+	check(s.Rate == 0 || s.Rate*s.Duration.Seconds() >= 1 || s.Duration <= 0,
+		"rate is %v: that is not one message in the %v that are measured", s.Rate, s.Duration)
 	check(s.Warmup >= 0, "warmup is %v: must not be negative", s.Warmup)
 	check(s.Messages >= 0, "messages is %d: must not be negative", s.Messages)
 	check(s.SampleEvery >= 1, "sample every is %d: must be at least 1", s.SampleEvery)
@@ -116,16 +123,48 @@ func (s Scenario) withDefaults() (Scenario, error) {
 	return s, bad
 }
 
-// Validate returns what is wrong with s, naming the field, or nil. A target may still refuse it.
+// Validate returns what is wrong with s, naming the field, or nil. A target may still refuse it: see Check.
 func (s Scenario) Validate() error {
 	_, err := s.withDefaults()
 	return err
 }
 
-// Consumers returns how many times each message is to be delivered.
-func (s Scenario) Consumers() int { return s.Readers + s.Subscribers }
+// Checker is a Target that can say beforehand whether it can run a scenario.
+type Checker interface {
+	Target
+	// Check returns what Open, or OpenGroup, would refuse s for, or nil.
+	Check(s Scenario) error
+}
 
-// Scenarios returns the named scenarios, the default first.
+// Check returns what is wrong with s, or what t would refuse it for, as far as t can say that beforehand, or nil.
+func Check(t Target, s Scenario) error {
+	s, err := s.withDefaults()
+	if err != nil {
+		return err
+	}
+	if _, ok := t.(GroupTarget); s.Group.Kind != "" && !ok {
+		return fmt.Errorf("%w: %s %w", ErrTarget, t.Name(), ErrNoGroups)
+	}
+	if c, ok := t.(Checker); ok {
+		if err := c.Check(s); err != nil {
+			return fmt.Errorf("%w: %w", ErrTarget, err)
+		}
+	}
+	return nil
+}
+
+// Consumers returns how many times each message is to be delivered, or, with a group, processed.
+func (s Scenario) Consumers() int {
+	switch s.Group.Kind {
+	case "":
+		return s.Readers + s.Subscribers
+	case Broadcast:
+		return s.Group.Members
+	}
+	return 1
+}
+
+// Scenarios returns the named scenarios without a group, the default first. See GroupScenarios for the others.
 func Scenarios() []Scenario {
 	all := []Scenario{
 		{
@@ -153,6 +192,11 @@ func Scenarios() []Scenario {
 			About: "no reader pulls: the target calls two subscribers",
 		},
 	}
+	return usual(all)
+}
+
+// usual fills in what all named scenarios have in common.
+func usual(all []Scenario) []Scenario {
 	for i := range all {
 		all[i].Size = defaultSize
 		all[i].Warmup = time.Second
@@ -162,9 +206,9 @@ func Scenarios() []Scenario {
 	return all
 }
 
-// ScenarioNamed returns the named scenario.
+// ScenarioNamed returns the named scenario, with or without a group.
 func ScenarioNamed(name string) (Scenario, bool) {
-	all := Scenarios()
+	all := append(Scenarios(), GroupScenarios()...)
 	i := slices.IndexFunc(all, func(s Scenario) bool { return s.Name == name })
 	if i < 0 {
 		return Scenario{}, false

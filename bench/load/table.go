@@ -24,19 +24,34 @@ func (r Result) WriteText(w io.Writer) error {
 		p(", INTERRUPTED")
 	}
 	p("\nrate       %s msgs/s", FormatRate(r.RateMsgsPerS))
-	if n := r.Readers + r.Subscribers; n > 0 {
+	switch n := r.Readers + r.Subscribers; {
+	case r.Group != nil:
+		p(" processed")
+	case n > 0:
 		p(" to each of %d", n)
 	}
 	p(", published %s msgs/s, %.1f MB/s", FormatRate(r.PublishMsgsPerS), r.RateMsgsPerS*float64(r.Size)/1e6)
 	p("\ncost       %.1f ns of CPU, %.3f allocs, %.1f B allocated per message (harness included)\n", r.CPUNsPerMsg, r.AllocsPerMsg, r.BytesPerMsg)
-	p("counters   sent %d, received %d, lost %d, duplicated %d, reordered %d, gap %d, corrupt %d\n\n",
+	p("counters   sent %d, received %d, lost %d, duplicated %d, reordered %d, gap %d, corrupt %d",
 		r.Sent, r.Received, r.Lost, r.Duplicated, r.Reordered, r.Gap, r.Corrupt)
+	if r.Group != nil {
+		p(",\n           overlapped %d, miscounted %d, uncommitted %d\n", r.Overlapped, r.Miscounted, r.Uncommitted)
+		r.Group.write(p)
+	} else {
+		p("\n")
+	}
+	p("\n")
 
 	p("%-10s %9s %9s %9s %9s %9s %9s %12s\n", "latency", "p50", "p90", "p99", "p99.9", "p99.99", "max", "samples")
-	for _, row := range []struct {
+	type row struct {
 		name string
 		l    Latency
-	}{{"publish", r.Latency.Publish}, {"delay", r.Latency.Delay}, {"e2e", r.Latency.E2E}} {
+	}
+	rows := []row{{"publish", r.Latency.Publish}, {"delay", r.Latency.Delay}, {"e2e", r.Latency.E2E}}
+	if r.Group != nil && r.Group.DoneLatency.Count > 0 {
+		rows = append(rows, row{"done", r.Group.DoneLatency})
+	}
+	for _, row := range rows {
 		if row.l.Count == 0 {
 			p("%-10s %9s %9s %9s %9s %9s %9s %12d\n", row.name, "-", "-", "-", "-", "-", "-", 0)
 			continue
@@ -53,6 +68,9 @@ func (r Result) WriteText(w io.Writer) error {
 	} else {
 		p("           publish is the call, delay how much later than scheduled it began, e2e from the schedule to the reader\n")
 	}
+	if r.Group != nil && r.Group.DoneLatency.Count > 0 {
+		p("           (at its first delivery), done from there until it was processed\n")
+	}
 	for _, n := range r.Notes {
 		p("note       %s\n", n)
 	}
@@ -61,7 +79,7 @@ func (r Result) WriteText(w io.Writer) error {
 			r.Scheduled, r.Late, r.Unsent, FormatRate(r.Rate), FormatRate(r.PublishMsgsPerS))
 	}
 	if r.Faults.Any() {
-		p("\nWRONG: the target lost, duplicated, reordered or damaged messages\n")
+		p("\nWRONG: %s\n", r.wrong())
 		shown := 0
 		for _, l := range r.Lanes {
 			if l.FirstFault == "" {
@@ -71,12 +89,19 @@ func (r Result) WriteText(w io.Writer) error {
 				p("  ...\n")
 				break
 			}
-			p("  %s, partition %d: %s (lost %d, duplicated %d, reordered %d, gap %d, corrupt %d)\n",
-				l.Consumer, l.Partition, l.FirstFault, l.Lost, l.Duplicated, l.Reordered, l.Gap, l.Corrupt)
+			p("  %s, partition %d: %s (%v)\n", l.Consumer, l.Partition, l.FirstFault, l.Faults)
 		}
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// wrong says in general what is wrong.
+func (r Result) wrong() string {
+	if r.Group != nil {
+		return "the group did not do with every message what its mode says"
+	}
+	return "the target lost, duplicated, reordered or damaged messages"
 }
 
 // Shape says who is there: "3 producers -> 2 partitions -> 1 reader and 1 subscriber".
@@ -88,6 +113,9 @@ func (s Scenario) Shape() string {
 	if s.Subscribers > 0 {
 		to = append(to, count(s.Subscribers, "subscriber"))
 	}
+	if s.Group.Kind != "" {
+		to = append(to, s.Group.shape())
+	}
 	if len(to) == 0 {
 		to = []string{"nobody"}
 	}
@@ -95,7 +123,11 @@ func (s Scenario) Shape() string {
 }
 
 func (r Result) shape() Scenario {
-	return Scenario{Producers: r.Producers, Partitions: r.Partitions, Readers: r.Readers, Subscribers: r.Subscribers}
+	s := Scenario{Producers: r.Producers, Partitions: r.Partitions, Readers: r.Readers, Subscribers: r.Subscribers}
+	if r.Group != nil {
+		s.Group = r.Group.group()
+	}
+	return s
 }
 
 func (r Result) load() string {
@@ -130,7 +162,9 @@ func orDash(s string) string {
 func (w Window) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%4.0f s  %9s msgs/s  lag %-9d", w.Elapsed.Seconds(), FormatRate(w.Rate), w.Lag)
-	if w.Samples > 0 {
+	if w.Samples == 0 {
+		b.WriteString("  e2e -")
+	} else {
 		fmt.Fprintf(&b, "  e2e p50 %s, p99 %s, max %s", FormatDuration(w.P50), FormatDuration(w.P99), FormatDuration(w.Max))
 	}
 	if w.Delay > 0 {

@@ -45,6 +45,41 @@ func TestRun_EveryEngineAndScenario(t *testing.T) {
 	}
 }
 
+func TestRun_EveryGroupScenario(t *testing.T) {
+	for _, s := range load.GroupScenarios() {
+		name := filepath.Join(t.TempDir(), "result.json")
+		args := []string{"-scenario", s.Name, "-duration", "200ms", "-warmup", "10ms", "-json", name}
+		if s.Group.Churn > 0 {
+			args = append(args, "-churn", "1ms")
+		}
+		code, stdout, stderr := call(args...)
+		require.Contains(t, []int{exitOK, exitRateMissed}, code, "%s: %s%s", s.Name, stdout, stderr)
+		assert.Empty(t, stderr)
+		assert.Contains(t, stdout, "engine     leat, scenario "+s.Name)
+		assert.Contains(t, stdout, "lost 0, duplicated 0, reordered 0, gap 0, corrupt 0,\n           overlapped 0, miscounted 0, uncommitted 0\n")
+		for _, row := range []string{"members    ", " deliveries/s in total, ", " to each of ", " first attempts", "dead-lettered", "fenced", "e2e", "p99.99"} {
+			assert.Contains(t, stdout, row, s.Name)
+		}
+		assert.Equal(t, s.Group.Churn > 0, strings.Contains(stdout, "\ngaps "))
+
+		b, err := os.ReadFile(name)
+		require.NoError(t, err)
+		var res load.Result
+		dec := json.NewDecoder(bytes.NewReader(b))
+		dec.DisallowUnknownFields()
+		require.NoError(t, dec.Decode(&res))
+		require.NotNil(t, res.Group)
+		assert.Equal(t, s.Group.Kind, res.Group.Kind)
+		assert.Equal(t, s.Group.Churn.Seconds() > 0, res.Group.ChurnS > 0)
+		assert.Equal(t, s.Group.Fail > 0, res.Group.Redelivered > 0)
+		assert.Equal(t, s.Group.Slow > 0, res.Group.SlowS > 0)
+		for _, field := range []string{"overlapped", "miscounted", "uncommitted", "member_per_s", "redelivered", "repeated", "fenced",
+			"dead_lettered", "attempts", "gap_stayed_ns", "done_latency_ns"} {
+			assert.Contains(t, string(b), `"`+field+`": `)
+		}
+	}
+}
+
 func TestRun_SubCommand(t *testing.T) {
 	code, stdout, _ := call(append([]string{"run"}, with("-engine", "chan")...)...)
 	assert.Equal(t, exitOK, code)
@@ -58,25 +93,54 @@ func TestRun_SubCommand(t *testing.T) {
 }
 
 func TestRun_Help(t *testing.T) {
-	for _, args := range [][]string{{"-h"}, {"--help"}, {"run", "-h"}} {
-		code, _, stderr := call(args...)
+	for _, args := range [][]string{{"-h"}, {"--help"}, {"run", "-h"}, {"help"}} {
+		code, stdout, stderr := call(args...)
 		assert.Equal(t, exitOK, code)
-		for _, s := range load.Scenarios() {
+		assert.Empty(t, stdout)
+		for _, s := range append(load.Scenarios(), load.GroupScenarios()...) {
 			assert.Contains(t, stderr, s.Name)
 			assert.Contains(t, stderr, s.About)
 		}
 		for _, f := range []string{"scenario", "engine", "producers", "partitions", "readers", "subscribers", "size", "rate", "wait",
-			"duration", "warmup", "seed", "json", "publish", "q"} {
+			"duration", "warmup", "seed", "json", "publish", "q", "kind", "members", "mode", "ack", "poll", "concurrency", "handler", "fail", "deliveries",
+			"backoff", "slow", "timeout", "churn", "evict"} {
 			assert.Contains(t, stderr, "\n  -"+f+" ")
 		}
-		assert.Contains(t, stderr, "Exit code")
+		for _, text := range []string{"Exit code", "After Ctrl-C", "What is checked", "lost ", "duplicated ", "reordered ", "gap", "corrupt ",
+			"overlapped ", "miscounted ", "uncommitted ", "redelivered ", "repeated ", "fenced ", "dead-lettered"} {
+			assert.Contains(t, stderr, text)
+		}
 	}
 }
 
 func TestRun_WrongUse(t *testing.T) {
 	for want, args := range map[string][]string{
-		`-engine "x": must be one of ` + strings.Join(target.Names(), ", "): {"-engine", "x"},
-		`-scenario "x": must be one of mixed, unicast`:                      {"-scenario", "x"},
+		`-engine "x": must be one of ` + strings.Join(target.Names(), ", "):                                 {"-engine", "x"},
+		`-scenario "x": must be one of mixed, unicast`:                                                      {"-scenario", "x"},
+		`-publish "foo": leat knows async, sync, batch, appender`:                                           {"-publish", "foo"},
+		`-wait "foo": leat knows park, yield, spin`:                                                         {"-wait", "foo"},
+		`-publish "async": mutexlog knows sync`:                                                             {"-engine", "mutexlog", "-publish", "async"},
+		"3 producers need at least 3 partitions, not 2":                                                     {"-publish", "appender"},
+		"-engine chan has no consumer groups, and -scenario churn needs them: leat has":                     {"-engine", "chan", "-scenario", "churn"},
+		"-members is for scenarios with a group: -scenario group, shared, churn, slow-consumer, redelivery": {"-members", "3"},
+		"-readers is not for scenarios with a group, such as group: they have -members, and -poll":          {"-scenario", "group", "-readers", "1"},
+		"-wait is not for scenarios with a group":                                                           {"-scenario", "shared", "-wait", "spin"},
+		`-mode is "foo": must be one of`:                                                                    {"-scenario", "group", "-mode", "foo"},
+		`-kind is "foo": must be one of`:                                                                    {"-scenario", "group", "-kind", "foo"},
+		"-kind is empty":                                                                                    {"-scenario", "group", "-kind", ""},
+		`-ack is "foo": must be one of`:                                                                     {"-scenario", "group", "-mode", "manual", "-ack", "foo"},
+		`-ack is "each": only in mode manual`:                                                               {"-scenario", "group", "-ack", "each"},
+		"-members is 0: must be 1 to 10000":                                                                 {"-scenario", "group", "-members", "0"},
+		"-deliveries is 0: must be above 0":                                                                 {"-scenario", "redelivery", "-deliveries", "0"},
+		"-backoff is 0: must be above 0":                                                                    {"-scenario", "redelivery", "-backoff", "0s"},
+		"-size is 0: must be above 0":                                                                       {"-size", "0"},
+		"must be a time, such as 5ms, or hang":                                                              {"-scenario", "slow-consumer", "-slow", "very"},
+		"-slow needs a rate":                                                                                {"-scenario", "slow-consumer", "-rate", "0"},
+		"-churn and slow do not go together":                                                                {"-scenario", "slow-consumer", "-churn", "1s"},
+		"-churn: subscribers of kind broadcast":                                                             {"-scenario", "churn", "-kind", "broadcast"},
+		"-rate is 1e+06: handlers that take 1ms":                                                            {"-scenario", "shared", "-rate", "1e6"},
+		"what comes while the slow member does not keep up":                                                 {"-scenario", "slow-consumer", "-rate", "1e8"},
+		"-rate is 0.001: that is not one message in the 9s":                                                 {"-rate", "1e-3"},
 		"producers is 0":                     {"-producers", "0"},
 		"partitions is -1":                   {"-partitions", "-1"},
 		"size is 3: must be 24 to":           {"-size", "3"},
@@ -90,8 +154,10 @@ func TestRun_WrongUse(t *testing.T) {
 	} {
 		code, stdout, stderr := call(args...)
 		assert.Equal(t, exitUsage, code, "%v", args)
-		assert.Empty(t, stdout)
+		assert.Empty(t, stdout, "no banner")
 		assert.Contains(t, stderr, want)
+		assert.Equal(t, 2, strings.Count(stderr, "\n"), "the error, and a line that says where to look")
+		assert.NotContains(t, stderr, " load: ", "what flags are called, not fields")
 	}
 }
 
@@ -108,7 +174,7 @@ func TestRun_TargetRefuses(t *testing.T) {
 func TestRun_FlagsChangeTheScenario(t *testing.T) {
 	o, err := parse([]string{"-scenario", "fan-out", "-producers", "5", "-partitions", "4", "-readers", "0", "-subscribers", "6",
 		"-size", "128", "-rate", "1000", "-wait", "spin", "-publish", "sync", "-duration", "7s", "-warmup", "0", "-seed", "9",
-		"-engine", "mutexlog", "-q", "-json", "x"}, io.Discard)
+		"-q", "-json", "x"}, io.Discard)
 	require.NoError(t, err)
 	assert.Equal(t, "fan-out", o.scenario.Name)
 	assert.Equal(t, 5, o.scenario.Producers)
@@ -122,9 +188,22 @@ func TestRun_FlagsChangeTheScenario(t *testing.T) {
 	assert.Equal(t, 7*time.Second, o.scenario.Duration)
 	assert.Zero(t, o.scenario.Warmup)
 	assert.Equal(t, uint64(9), o.scenario.Seed)
-	assert.Equal(t, "mutexlog", o.target.Name())
+	assert.Equal(t, "leat", o.target.Name())
 	assert.True(t, o.quiet)
 	assert.Equal(t, "x", o.json)
+
+	o, err = parse([]string{"-scenario", "churn", "-kind", "shared", "-members", "5", "-mode", "manual", "-ack", "each", "-concurrency", "3",
+		"-handler", "20us", "-fail", "0.25", "-deliveries", "7", "-backoff", "3ms", "-timeout", "4s", "-churn", "70ms", "-evict", "0.5",
+		"-rate", "100"}, io.Discard)
+	require.NoError(t, err)
+	assert.Equal(t, load.Group{
+		Kind: load.Shared, Members: 5, Mode: load.Manual, Ack: load.AckEach, Concurrency: 3, Handler: 20 * time.Microsecond, Fail: 0.25,
+		Deliveries: 7, Backoff: 3 * time.Millisecond, Timeout: 4 * time.Second, Churn: 70 * time.Millisecond, Evict: 0.5,
+	}, o.scenario.Group)
+	o, err = parse([]string{"-scenario", "slow-consumer", "-slow", "hang", "-poll"}, io.Discard)
+	require.NoError(t, err)
+	assert.True(t, o.scenario.Group.Hang && o.scenario.Group.Poll)
+	assert.Zero(t, o.scenario.Group.Slow)
 
 	o, err = parse(nil, io.Discard)
 	require.NoError(t, err)
@@ -208,6 +287,17 @@ func TestRun_WrongCountersExitWith2(t *testing.T) {
 	assert.Equal(t, exitWrong, code)
 	assert.Contains(t, out.String(), "duplicated 10")
 	assert.Contains(t, out.String(), "WRONG")
+}
+
+// TestRun_InterruptedGroup is Ctrl-C as members come and go: everything is processed all the same.
+func TestRun_InterruptedGroup(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	time.AfterFunc(50*time.Millisecond, cancel)
+	var out, err bytes.Buffer
+	code := run(ctx, []string{"-scenario", "churn", "-churn", "5ms", "-evict", "0.5", "-duration", "1h", "-warmup", "0s"}, &out, &err)
+	assert.Contains(t, []int{exitOK, exitRateMissed}, code, out.String())
+	assert.Empty(t, err.String())
+	assert.Contains(t, out.String(), "INTERRUPTED")
 }
 
 type twice struct{}

@@ -18,12 +18,12 @@ type Chan struct{}
 // Name implements load.Target.
 func (Chan) Name() string { return "chan" }
 
+// Check implements load.Checker.
+func (Chan) Check(s load.Scenario) error { return onlySync("chan", s) }
+
 // Open implements load.Target.
 func (Chan) Open(s load.Scenario) (load.Instance, error) {
-	if _, err := oneOf("chan", "publish", s.Publish, "sync"); err != nil {
-		return nil, err
-	}
-	if _, err := oneOf("chan", "wait", s.Wait, "park"); err != nil {
+	if err := onlySync("chan", s); err != nil {
 		return nil, err
 	}
 	if s.Size <= len(baseline.Slot{}) {

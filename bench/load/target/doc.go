@@ -50,6 +50,15 @@ func oneOf(target, field, value string, allowed ...string) (string, error) {
 	return value, nil
 }
 
+// onlySync checks the scenario of a target that knows one way only.
+func onlySync(target string, s load.Scenario) error {
+	if _, err := oneOf(target, "publish", s.Publish, "sync"); err != nil {
+		return err
+	}
+	_, err := oneOf(target, "wait", s.Wait, "park")
+	return err
+}
+
 func tooManyAppenders(s load.Scenario) error {
 	return fmt.Errorf("%w: publish appender gives a partition to one producer, so that %d producers need at least %d partitions, not %d",
 		ErrUnsupported, s.Producers, s.Producers, s.Partitions)

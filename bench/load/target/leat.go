@@ -17,6 +17,8 @@ import (
 // batch collects 64 messages for each partition and hands them over with PublishBatch, appender has each partition for itself.
 //
 // Wait is how pull readers wait: park (the default), yield, spin.
+//
+// It is a load.GroupTarget, too.
 type Leat struct{}
 
 const (
@@ -30,27 +32,54 @@ func (Leat) Name() string { return "leat" }
 
 // Open implements load.Target.
 func (Leat) Open(s load.Scenario) (load.Instance, error) {
-	publish, err := oneOf("leat", "publish", s.Publish, "async", "sync", "batch", "appender")
+	l, err := open(s)
 	if err != nil {
 		return nil, err
+	}
+	return l, nil
+}
+
+// Check implements load.Checker.
+func (Leat) Check(s load.Scenario) error {
+	if _, _, err := ways(s); err != nil {
+		return err
+	}
+	_, err := keeps(&s)
+	return err
+}
+
+// ways returns how a scenario wants to publish and wait.
+func ways(s load.Scenario) (publish string, wait engine.Wait, err error) {
+	if publish, err = oneOf("leat", "publish", s.Publish, "async", "sync", "batch", "appender"); err != nil {
+		return "", 0, err
 	}
 	name, err := oneOf("leat", "wait", s.Wait, "park", "yield", "spin")
 	if err != nil {
-		return nil, err
+		return "", 0, err
 	}
 	if publish == "appender" && s.Producers > s.Partitions {
-		return nil, tooManyAppenders(s)
+		return "", 0, tooManyAppenders(s)
 	}
-	wait, err := cursor.ParseWait(name)
+	wait, err = cursor.ParseWait(name)
+	return publish, wait, err
+}
+
+// open makes an engine with a topic and its pull readers.
+func open(s load.Scenario) (*leat, error) {
+	publish, wait, err := ways(s)
 	if err != nil {
 		return nil, err
 	}
-	e, err := engine.Open(engine.Config{})
+	bytes, err := keeps(&s)
+	if err != nil {
+		return nil, err
+	}
+	e, err := engine.Open(engine.Config{Workers: workers(&s.Group, s.Partitions)})
 	if err != nil {
 		return nil, err
 	}
 	l := &leat{s: s, publish: publish, engine: e}
-	if err := l.attach(wait); err != nil {
+	if err := l.attach(wait, bytes); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
 	return l, nil
@@ -65,12 +94,12 @@ type leat struct {
 	readers [][]*engine.Reader // reader, partition
 }
 
-// attach makes the topic and the pull readers.
-func (l *leat) attach(wait engine.Wait) (err error) {
+// attach makes the topic, which keeps so many bytes in each partition, and the pull readers.
+func (l *leat) attach(wait engine.Wait, bytes int64) (err error) {
 	s := &l.s
-	l.topic, err = l.engine.CreateTopic("load", engine.TopicConfig{
+	l.topic, err = l.engine.CreateTopic(topicName, engine.TopicConfig{
 		Partitions:     s.Partitions,
-		Retention:      engine.Retention{MaxBytes: max(leatBytes, 64*int64(s.Size))},
+		Retention:      engine.Retention{MaxBytes: bytes},
 		MaxRecordBytes: s.Size,
 	})
 	if err != nil {

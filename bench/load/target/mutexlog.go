@@ -17,12 +17,12 @@ const mutexLogLimit = 1 << 16
 // Name implements load.Target.
 func (MutexLog) Name() string { return "mutexlog" }
 
+// Check implements load.Checker.
+func (MutexLog) Check(s load.Scenario) error { return onlySync("mutexlog", s) }
+
 // Open implements load.Target.
 func (MutexLog) Open(s load.Scenario) (load.Instance, error) {
-	if _, err := oneOf("mutexlog", "publish", s.Publish, "sync"); err != nil {
-		return nil, err
-	}
-	if _, err := oneOf("mutexlog", "wait", s.Wait, "park"); err != nil {
+	if err := onlySync("mutexlog", s); err != nil {
 		return nil, err
 	}
 	m := &mutexLog{s: s}

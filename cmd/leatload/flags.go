@@ -1,0 +1,230 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leatlog/leat/bench/load"
+	"github.com/leatlog/leat/bench/load/target"
+)
+
+// field is a flag that changes a field of the scenario.
+type field struct {
+	kind fieldKind
+	copy func(to, from *load.Scenario)
+}
+
+type fieldKind int
+
+const (
+	always     fieldKind = iota
+	plainOnly            // for scenarios without a group
+	groupsOnly           // for those with one
+)
+
+var fields = map[string]field{
+	"producers":  {always, func(to, from *load.Scenario) { to.Producers = from.Producers }},
+	"partitions": {always, func(to, from *load.Scenario) { to.Partitions = from.Partitions }},
+	"size":       {always, func(to, from *load.Scenario) { to.Size = from.Size }},
+	"rate":       {always, func(to, from *load.Scenario) { to.Rate = from.Rate }},
+	"publish":    {always, func(to, from *load.Scenario) { to.Publish = from.Publish }},
+	"duration":   {always, func(to, from *load.Scenario) { to.Duration = from.Duration }},
+	"warmup":     {always, func(to, from *load.Scenario) { to.Warmup = from.Warmup }},
+	"seed":       {always, func(to, from *load.Scenario) { to.Seed = from.Seed }},
+
+	"readers":     {plainOnly, func(to, from *load.Scenario) { to.Readers = from.Readers }},
+	"subscribers": {plainOnly, func(to, from *load.Scenario) { to.Subscribers = from.Subscribers }},
+	"wait":        {plainOnly, func(to, from *load.Scenario) { to.Wait = from.Wait }},
+
+	"kind":        {groupsOnly, func(to, from *load.Scenario) { to.Group.Kind = from.Group.Kind }},
+	"members":     {groupsOnly, func(to, from *load.Scenario) { to.Group.Members = from.Group.Members }},
+	"mode":        {groupsOnly, func(to, from *load.Scenario) { to.Group.Mode = from.Group.Mode }},
+	"ack":         {groupsOnly, func(to, from *load.Scenario) { to.Group.Ack = from.Group.Ack }},
+	"poll":        {groupsOnly, func(to, from *load.Scenario) { to.Group.Poll = from.Group.Poll }},
+	"concurrency": {groupsOnly, func(to, from *load.Scenario) { to.Group.Concurrency = from.Group.Concurrency }},
+	"handler":     {groupsOnly, func(to, from *load.Scenario) { to.Group.Handler = from.Group.Handler }},
+	"fail":        {groupsOnly, func(to, from *load.Scenario) { to.Group.Fail = from.Group.Fail }},
+	"deliveries":  {groupsOnly, func(to, from *load.Scenario) { to.Group.Deliveries = from.Group.Deliveries }},
+	"backoff":     {groupsOnly, func(to, from *load.Scenario) { to.Group.Backoff = from.Group.Backoff }},
+	"timeout":     {groupsOnly, func(to, from *load.Scenario) { to.Group.Timeout = from.Group.Timeout }},
+	"churn":       {groupsOnly, func(to, from *load.Scenario) { to.Group.Churn = from.Group.Churn }},
+	"evict":       {groupsOnly, func(to, from *load.Scenario) { to.Group.Evict = from.Group.Evict }},
+	"slow": {groupsOnly, func(to, from *load.Scenario) {
+		to.Group.Slow, to.Group.Hang = from.Group.Slow, from.Group.Hang
+	}},
+}
+
+// slowValue is a time, or hang.
+type slowValue struct{ of *load.Group }
+
+func (v slowValue) String() string {
+	switch {
+	case v.of == nil:
+		return ""
+	case v.of.Hang:
+		return "hang"
+	}
+	return v.of.Slow.String()
+}
+
+// Set implements flag.Value.
+func (v slowValue) Set(s string) error {
+	if v.of.Hang = s == "hang"; v.of.Hang {
+		v.of.Slow = 0
+		return nil
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil {
+		return errors.New("must be a time, such as 5ms, or hang")
+	}
+	v.of.Slow = d
+	return nil
+}
+
+// flagSet defines the flags.
+func (o *options) flagSet(flags *load.Scenario, name, engine *string) *flag.FlagSet {
+	fs := flag.NewFlagSet("leatload", flag.ContinueOnError)
+	fs.SetOutput(io.Discard) // an error that comes with all of the help is not found there
+	fs.StringVar(name, "scenario", load.Scenarios()[0].Name, "`name` of the scenario to start from; the flags below change it")
+	fs.StringVar(engine, "engine", target.Names()[0], "what to load: "+strings.Join(target.Names(), ", "))
+	fs.IntVar(&flags.Producers, "producers", 0, "how many goroutines publish")
+	fs.IntVar(&flags.Partitions, "partitions", 0, "how many partitions they publish to, in turn")
+	fs.IntVar(&flags.Readers, "readers", 0, "how many pull readers see every message")
+	fs.IntVar(&flags.Subscribers, "subscribers", 0, "how many push subscribers see every message")
+	fs.IntVar(&flags.Size, "size", 0, fmt.Sprintf("`bytes` in a message, at least %d", load.MinSize))
+	fs.Float64Var(&flags.Rate, "rate", 0, "`messages` a second, all producers together, evenly spaced; 0: as fast as possible")
+	fs.StringVar(&flags.Publish, "publish", "", "`mode` in which leat publishes: async (default), sync, batch, appender")
+	fs.StringVar(&flags.Wait, "wait", "", "`policy` by which leat's pull readers wait: park (default), yield, spin")
+	fs.DurationVar(&flags.Duration, "duration", 0, "how long to measure")
+	fs.DurationVar(&flags.Warmup, "warmup", 0, "how long to run before that")
+	fs.Uint64Var(&flags.Seed, "seed", 0, "decides the messages' bytes, where producers start and what fails; same seed, same stream")
+	fs.StringVar(&o.json, "json", "", "write the result as JSON to this `file`; - is standard output")
+	fs.BoolVar(&o.quiet, "q", false, "no line each second, only the result")
+
+	g := &flags.Group
+	fs.StringVar((*string)(&g.Kind), "kind", "", "how members share: assigned (partitions), shared (messages), broadcast (each sees all)")
+	fs.IntVar(&g.Members, "members", 0, "how many members there are")
+	fs.StringVar((*string)(&g.Mode), "mode", "", "when a message counts as processed: at-least-once (default), at-most-once, manual")
+	fs.StringVar(&g.Ack, "ack", "", "`how` to acknowledge with -mode manual: each (default), batch (all of a batch or poll at once)")
+	fs.BoolVar(&g.Poll, "poll", false, "members poll instead of being called")
+	fs.IntVar(&g.Concurrency, "concurrency", 0, "how many handlers of one member may run at a time; 0: the engine's choice")
+	fs.DurationVar(&g.Handler, "handler", 0, "`time` that a handler takes for each message: it sleeps, and below 200us computes")
+	fs.Float64Var(&g.Fail, "fail", 0, "`share` of all deliveries that fail, 0 to 0.9")
+	fs.IntVar(&g.Deliveries, "deliveries", 0, "how often a message is delivered before it becomes a dead letter")
+	fs.DurationVar(&g.Backoff, "backoff", 0, "how long after a failure a message is delivered again")
+	fs.Var(slowValue{g}, "slow", "`time` that the first member takes in the second half of the measured time, or hang")
+	fs.DurationVar(&g.Timeout, "timeout", 0, "after how long without progress a member loses what it has; 0: the engine's choice, 1s with -slow hang")
+	fs.DurationVar(&g.Churn, "churn", 0, "after how long, again and again, one member joins and one leaves")
+	fs.Float64Var(&g.Evict, "evict", 0, "`share` of those that leave by force, 0 to 1")
+	return fs
+}
+
+// parse reads the flags. What it returns an error for it has already told on stderr.
+func parse(args []string, stderr io.Writer) (options, error) {
+	var o options
+	var flags load.Scenario
+	var name, engine string
+	fs := o.flagSet(&flags, &name, &engine)
+	fail := func(format string, a ...any) (options, error) {
+		err := fmt.Errorf(format, a...)
+		fmt.Fprintf(stderr, "leatload: %v\nleatload -h lists the flags and scenarios\n", err)
+		return o, err
+	}
+	switch err := fs.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		usage(stderr, fs)
+		return o, err
+	case err != nil:
+		return fail("%w", err)
+	}
+	if fs.NArg() > 0 {
+		return fail("unexpected argument %q: flags come as -name value", fs.Arg(0))
+	}
+	var ok bool
+	if o.target, ok = target.Named(engine); !ok {
+		return fail("-engine %q: must be one of %s", engine, strings.Join(target.Names(), ", "))
+	}
+	if o.scenario, ok = load.ScenarioNamed(name); !ok {
+		return fail("-scenario %q: must be one of %s", name, strings.Join(scenarioNames(), ", "))
+	}
+	var err error
+	fs.Visit(func(f *flag.Flag) {
+		if err == nil {
+			err = o.override(&flags, f)
+		}
+	})
+	if err != nil {
+		return fail("%w", err)
+	}
+	if err := load.Check(o.target, o.scenario); err != nil {
+		return fail("%w", plain(err, o))
+	}
+	return o, nil
+}
+
+// override takes over the field of a flag that was given.
+func (o *options) override(from *load.Scenario, f *flag.Flag) error {
+	x, ok := fields[f.Name]
+	if !ok {
+		return nil
+	}
+	group := o.scenario.Group.Kind != ""
+	switch {
+	case x.kind == plainOnly && group:
+		return fmt.Errorf("-%s is not for scenarios with a group, such as %s: they have -members, and -poll", f.Name, o.scenario.Name)
+	case x.kind == groupsOnly && !group:
+		return fmt.Errorf("-%s is for scenarios with a group: -scenario %s", f.Name, strings.Join(groupNames(), ", "))
+	case f.Name == "deliveries" && from.Group.Deliveries == 0, f.Name == "backoff" && from.Group.Backoff == 0,
+		f.Name == "size" && from.Size == 0:
+		return fmt.Errorf("-%s is 0: must be above 0", f.Name)
+	case f.Name == "kind" && from.Group.Kind == "":
+		return errors.New("-kind is empty: must be assigned, shared or broadcast")
+	}
+	x.copy(&o.scenario, from)
+	return nil
+}
+
+// plain returns an error about the scenario in the words of the flags.
+func plain(err error, o options) error {
+	if errors.Is(err, load.ErrNoGroups) {
+		return fmt.Errorf("-engine %s has no consumer groups, and -scenario %s needs them: leat has", o.target.Name(), o.scenario.Name)
+	}
+	text := err.Error()
+	for _, prefix := range []error{load.ErrScenario, load.ErrTarget, target.ErrUnsupported} {
+		text = strings.TrimPrefix(text, prefix.Error()+": ")
+	}
+	return errors.New("-" + text)
+}
+
+func scenarioNames() []string {
+	var names []string
+	for _, s := range load.Scenarios() {
+		names = append(names, s.Name)
+	}
+	return append(names, groupNames()...)
+}
+
+func groupNames() []string {
+	var names []string
+	for _, s := range load.GroupScenarios() {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+// groupFlags are the flags that only scenarios with a group have, in the order of their names.
+func groupFlags() []string {
+	var names []string
+	for n, f := range fields {
+		if f.kind == groupsOnly {
+			names = append(names, n)
+		}
+	}
+	slices.Sort(names)
+	return names
+}

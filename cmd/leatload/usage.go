@@ -1,0 +1,107 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/leatlog/leat/bench/load"
+	"github.com/leatlog/leat/bench/load/target"
+)
+
+// usage teaches. Without a flag set it is the short form.
+func usage(w io.Writer, fs *flag.FlagSet) {
+	fmt.Fprint(w, `usage: leatload [run] [flags]
+
+Leatload makes producers publish to partitions as others receive: pull readers and push subscribers, or the members of a
+consumer group. It checks that every message arrives as it should, and shows rate, cost and latency percentiles.
+
+  leatload                                   the main job as fast as possible, for about 10 s
+  leatload -rate 1e6                         a million messages a second on a fixed schedule: latencies count from it
+  leatload -scenario fan-out -engine chan    the same question to a rival
+  leatload -scenario churn -evict 0.25       members come and go, a quarter of them by force: is anything lost?
+  leatload -scenario slow-consumer -slow hang -members 8
+  leatload -json result.json                 also for programs
+`)
+	if fs == nil {
+		fmt.Fprintln(w, "\nleatload -h lists the flags and scenarios")
+		return
+	}
+	fmt.Fprint(w, "\nScenarios (each flag that is given changes one of their numbers):\n\n")
+	list := func(all []load.Scenario) {
+		for _, s := range all {
+			rate := ""
+			if s.Rate > 0 {
+				rate = ", " + load.FormatRate(s.Rate) + " msgs/s"
+			}
+			fmt.Fprintf(w, "  %-14s %s%s\n                 %s\n", s.Name, s.Shape(), rate, s.About)
+		}
+	}
+	list(load.Scenarios())
+	fmt.Fprint(w, "\nScenarios with a group (on leat only):\n\n")
+	list(load.GroupScenarios())
+	groups := groupFlags()
+	show := func(group bool) {
+		fs.VisitAll(func(f *flag.Flag) {
+			if slices.Contains(groups, f.Name) == group {
+				arg, text := flag.UnquoteUsage(f)
+				fmt.Fprintf(w, "  %-24s %s%s\n", "-"+f.Name+" "+arg, text, defaultOf(f.Name))
+			}
+		})
+	}
+	fmt.Fprint(w, "\nFlags:\n\n")
+	show(false)
+	fmt.Fprint(w, "\nFlags of the scenarios with a group:\n\n")
+	show(true)
+	fmt.Fprint(w, `
+Latencies: publish is how long the call took; delay is how much later than scheduled it began; e2e is from the schedule
+(without -rate: from the call) until a reader or handler had the message for the first time, done until it was processed. With
+-rate every message is measured; without, one in 61, and what you see is mostly how much is buffered.
+
+What is checked: every delivery of every message, by number and checksum. All of these must be 0:
+
+  lost          published, and never arrived; in a group: neither processed nor a dead letter at the end (at-most-once: never
+                delivered)
+  duplicated    arrived again; in a group: more often than its mode allows. At-most-once allows nothing; the others nothing after
+                a success, but one message for each partition that a member has lost by force (of a poll, all it returned), or
+                that was not settled in time. An acknowledgement of what was acknowledged before, and accepted, counts here
+  reordered     arrived after a later one of its producer; gap: numbers jumped. In a group that goes for first deliveries in each
+                partition, whoever owns it; a shared group has no order. (At-most-once with -poll, what was polled by a member
+                that is put out comes when it comes.)
+  corrupt       wrong bytes, or the wrong partition
+  overlapped    a group's partition had two owners at an instant, or two handlers at once
+  miscounted    a delivery or dead letter gave a wrong number of attempts
+  uncommitted   in the end, when everything was processed, positions said less
+
+These are counted apart, since they are no faults: redelivered (after a failure), repeated (after a member had lost what it had,
+or time was up; what the losses do not account for is duplicated), fenced (came too late, and did not count), expired, and
+dead-lettered (after -deliveries failures; also counts as processed).
+
+When publishing is over, a run with a group ends what made it slow, lets everything be processed, and compares positions.
+
+Exit code: 0 all is well, 1 the run failed, 2 one of the counters above is not 0 (or the arguments make no sense), 3 the rate was
+not reached. After Ctrl-C the run drains and shows the result so far, and the code says the same of that; a rate counts as
+reached if it was until then. A second Ctrl-C kills.
+`)
+}
+
+// defaultOf tells a flag's default, as the default scenario has it.
+func defaultOf(name string) string {
+	s := load.Scenarios()[0]
+	if v, ok := map[string]any{"members": 4, "deliveries": 5, "backoff": "1ms"}[name]; ok {
+		return fmt.Sprintf(" (default: the scenario's, or %v)", v)
+	}
+	v, ok := map[string]any{
+		"scenario": s.Name, "engine": target.Names()[0], "producers": s.Producers, "partitions": s.Partitions,
+		"readers": s.Readers, "subscribers": s.Subscribers, "size": s.Size, "rate": s.Rate,
+		"duration": s.Duration, "warmup": s.Warmup, "seed": s.Seed,
+	}[name]
+	if !ok {
+		return ""
+	}
+	if slices.Contains([]string{"scenario", "engine", "size", "duration", "warmup", "seed"}, name) {
+		return fmt.Sprintf(" (default %v)", v)
+	}
+	return fmt.Sprintf(" (default: the scenario's; %v in %s)", v, s.Name)
+}

@@ -56,8 +56,8 @@ func (g *Group) Consumer(c MemberConfig) (*Consumer, error) {
 }
 
 // Poll returns the next records of the partitions that the consumer has, up to max, of which those of one partition come in
-// order; by turns among partitions and topics. It waits until there is at least one, or ctx ends. The slice and the records in
-// it, which are views, are valid until the next Poll or Close.
+// order, but for what comes again in a shared group; by turns among partitions and topics. It waits until there is at least
+// one, or ctx ends. The slice and the records in it, which are views, are valid until the next Poll or Close.
 //
 // With AtLeastOnce a Poll commits what the one before has returned; so do Commit and Close. With AtMostOnce records are
 // committed before they are returned. With Manual nothing is committed but by Commit and the records' own Ack.
@@ -332,8 +332,8 @@ func (c *Consumer) toLeave(s *delivery.Seat) {
 }
 
 // Close makes the consumer leave: a Poll that waits ends, and the records that the last one returned are valid no more. With
-// AtLeastOnce they are committed. Then its partitions are others'. Closing again does nothing. It does not wait; Done
-// tells.
+// AtLeastOnce they are committed; so whoever works on them elsewhere has to be through with them before. Then its partitions
+// are others'. Closing again does nothing. It does not wait; Done tells.
 func (c *Consumer) Close() {
 	c.mu.Lock()
 	c.closed = true

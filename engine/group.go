@@ -9,11 +9,9 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/leatlog/leat/engine/internal/delivery"
 	"github.com/leatlog/leat/engine/internal/due"
 	"github.com/leatlog/leat/engine/internal/group"
 	"github.com/leatlog/leat/engine/internal/names"
-	"github.com/leatlog/leat/engine/internal/partition"
 	"github.com/leatlog/leat/internal/mutant"
 )
 
@@ -37,6 +35,7 @@ type Group struct {
 	bury func(ctx context.Context, m *Message, err error) error
 
 	alarm due.Alarm
+	ready bool // under e.mu: it has all its topics, and may be found
 
 	mu       sync.Mutex
 	assigned *group.Assigned // nil of a shared group
@@ -57,25 +56,6 @@ type Group struct {
 	cause    error                      // what ended the group
 }
 
-// groupTopic is a topic of a group.
-type groupTopic struct {
-	t     *Topic
-	parts []*groupPart
-}
-
-// groupPart is one partition of a group.
-type groupPart struct {
-	g  *Group
-	at group.Partition
-	p  *Partition
-
-	// Under g.mu.
-	gate  *partition.Gate // while the group has members
-	floor uint64          // the position, while nobody owns the partition
-	share *delivery.Share // of a shared group, and once a seat has had the partition
-	owner *claim          // who has the partition; nil of a shared group
-}
-
 // CreateGroup creates a consumer group. Its positions are where c.Start says from now on. The name must be new: 1 to 249 of
 // a-z, A-Z, 0-9, dot, dash and underscore.
 func (e *Engine) CreateGroup(name string, c GroupConfig) (*Group, error) {
@@ -86,7 +66,7 @@ func (e *Engine) CreateGroup(name string, c GroupConfig) (*Group, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.Topics = slices.Clone(c.Topics)
+	c = c.clone()
 	g := &Group{e: e, name: name, cfg: c, expires: due.Never,
 		topics: make(map[string]*groupTopic, len(c.Topics)), members: map[*Member]struct{}{}, byID: map[group.MemberID]*Member{},
 		resets: map[group.Partition]uint64{}}
@@ -120,6 +100,9 @@ func (e *Engine) CreateGroup(name string, c GroupConfig) (*Group, error) {
 	g.mu.Lock()
 	g.emptied()
 	g.mu.Unlock()
+	e.mu.Lock()
+	g.ready = true
+	e.mu.Unlock()
 	e.log(slog.LevelInfo, "leat: group created", "group", name, "kind", c.Kind.String(), "topics", c.Topics)
 	return g, nil
 }
@@ -145,7 +128,7 @@ func (e *Engine) Group(name string) (*Group, error) {
 	if e.topics == nil {
 		return nil, ErrClosed
 	}
-	if g := e.groups[name]; g != nil {
+	if g := e.groups[name]; g != nil && g.ready {
 		return g, nil
 	}
 	return nil, fmt.Errorf("%w: %q", ErrUnknownGroup, name)
@@ -166,7 +149,9 @@ func (e *Engine) allGroups() []*Group {
 	defer e.mu.Unlock()
 	all := make([]*Group, 0, len(e.groups))
 	for _, g := range e.groups {
-		all = append(all, g)
+		if g.ready {
+			all = append(all, g)
+		}
 	}
 	slices.SortFunc(all, func(a, b *Group) int { return strings.Compare(a.name, b.name) })
 	return all
@@ -176,7 +161,7 @@ func (e *Engine) allGroups() []*Group {
 func (g *Group) Name() string { return g.name }
 
 // Config returns the configuration, with every default filled in.
-func (g *Group) Config() GroupConfig { return g.cfg }
+func (g *Group) Config() GroupConfig { return g.cfg.clone() }
 
 // attach makes a topic one of the group's.
 func (g *Group) attach(t *Topic) error {
@@ -187,6 +172,9 @@ func (g *Group) attach(t *Topic) error {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if g.cause != nil { // the engine has been closed
+		return g.cause
+	}
 	gt := &groupTopic{t: t}
 	for _, p := range t.made.load() {
 		off, err := g.cfg.Start.in(p.p, startLatest)(p.p.Log().Snapshot())
@@ -275,49 +263,7 @@ func (g *Group) topicEnded(t *Topic, cause error) {
 	g.mu.Unlock()
 }
 
-// close ends what the group has in a partition that is gone. The caller holds g.mu.
-func (p *groupPart) close(cause error) {
-	if p.share != nil {
-		p.share.Close(cause)
-	}
-	p.removeGate()
-}
-
 func (g *Group) now() int64 { return g.e.clock.Now() }
-
-// part returns a partition of the group, or nil. The caller holds mu.
-func (g *Group) part(at group.Partition) *groupPart {
-	if gt := g.topics[at.Topic]; gt != nil && at.Index >= 0 && at.Index < len(gt.parts) {
-		return gt.parts[at.Index]
-	}
-	return nil
-}
-
-// parts returns all partitions of the group in order. The caller holds mu.
-func (g *Group) parts() []*groupPart {
-	var all []*groupPart
-	for _, name := range g.cfg.Topics {
-		if gt := g.topics[name]; gt != nil {
-			all = append(all, gt.parts...)
-		}
-	}
-	return all
-}
-
-// find returns a partition that the caller names. The caller holds mu.
-func (g *Group) find(topic string, index int) (*groupPart, error) {
-	gt := g.topics[topic]
-	if gt == nil {
-		if g.cause != nil {
-			return nil, g.cause
-		}
-		return nil, fmt.Errorf("%w: %q is none of group %s", ErrUnknownTopic, topic, g.name)
-	}
-	if index < 0 || index >= len(gt.parts) {
-		return nil, gt.t.unknownPartition(index, len(gt.parts))
-	}
-	return gt.parts[index], nil
-}
 
 // Committed returns the group's position in a partition: the offset of the next record to process.
 func (g *Group) Committed(topic string, partition int) (Offset, error) {
@@ -328,75 +274,6 @@ func (g *Group) Committed(topic string, partition int) (Offset, error) {
 		return 0, err
 	}
 	return p.position(), nil
-}
-
-// position returns the group's position. The caller holds g.mu.
-func (p *groupPart) position() Offset {
-	switch {
-	case p.owner != nil && p.owner.runner != nil:
-		return p.owner.runner.Position()
-	case p.share != nil && p.g.cfg.Kind == Shared:
-		return p.share.Position()
-	}
-	return Offset(p.floor)
-}
-
-// addGate lets publishers wait for the group in this partition. The caller holds g.mu.
-func (p *groupPart) addGate() {
-	p.gate = &partition.Gate{Name: p.g.name, Gating: !p.g.cfg.NonGating}
-	at := uint64(p.position())
-	_, err := p.p.p.AddGate(p.gate, func(uint64, uint64) (uint64, error) { return at, nil })
-	if err != nil {
-		panic(err) // only a start can fail, and this one does not
-	}
-	if p.share != nil {
-		p.share.SetGate(p.gate)
-	}
-}
-
-// removeGate ends that. The caller holds g.mu.
-func (p *groupPart) removeGate() {
-	if p.gate != nil {
-		p.p.p.RemoveGate(p.gate)
-		p.gate = nil
-	}
-}
-
-// sharing returns the partition's share, with its position where the group's is. The caller holds g.mu, and in an assigned
-// group nobody has a seat there.
-func (p *groupPart) sharing() *delivery.Share {
-	g := p.g
-	if p.share == nil {
-		p.share = delivery.NewShare(delivery.ShareConfig{
-			Topic:        p.at.Topic,
-			Part:         p.p.p,
-			Window:       g.cfg.window(),
-			Pool:         g.e.work,
-			Alarms:       g.e.alarms,
-			Clock:        &g.e.clock,
-			Context:      partition.WithOrigin(g.e.ctx, nil, true),
-			FailOnGap:    g.cfg.Gap == FailOnGap,
-			Manual:       g.cfg.Mode == Manual,
-			AtMostOnce:   g.cfg.Mode == AtMostOnce,
-			Rested:       &g.e.rested,
-			OnGap:        func(_ int, from, to int64) { g.onGap(p.at, from, to) },
-			OnDrop:       g.onDrop,
-			Bury:         g.bury,
-			BuryRejected: g.cfg.DeadLetterRejected,
-		}, p.floor)
-		p.share.SetGate(p.gate)
-	} else if g.assigned != nil && p.share.Position() != Offset(p.floor) { // somebody without a seat has had it meanwhile
-		p.seek(p.share.Seek)
-	}
-	return p.share
-}
-
-// seek puts something at the group's position.
-func (p *groupPart) seek(seek func(delivery.Start) error) {
-	floor := p.floor
-	if err := seek(func(uint64, uint64) (uint64, error) { return floor, nil }); err != nil {
-		panic(err) // only a start can fail, and this one does not
-	}
 }
 
 // recount lets publishers wait for the group while it has members, and no longer: those that have not left, and static ones

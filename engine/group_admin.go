@@ -77,7 +77,6 @@ func (g *Group) put(p *groupPart, off uint64) {
 	switch {
 	case g.assigned == nil:
 		g.shared++
-		p.sharing()
 		p.reset(off)
 	case p.owner != nil:
 		g.resets[p.at] = off

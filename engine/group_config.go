@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/leatlog/leat/engine/internal/group"
@@ -175,6 +176,12 @@ func (c GroupConfig) withDefaults() (GroupConfig, error) {
 	return c, nil
 }
 
+// clone returns a copy with lists of its own.
+func (c GroupConfig) clone() GroupConfig {
+	c.Topics, c.Backoff, c.Settling.AckWait = slices.Clone(c.Topics), slices.Clone(c.Backoff), slices.Clone(c.Settling.AckWait)
+	return c
+}
+
 // setDefault sets a time that is 0; Unlimited stands for the longest time there is.
 func setDefault(d *time.Duration, value time.Duration) {
 	switch *d {
@@ -223,7 +230,7 @@ type MemberConfig struct {
 	Topics []string
 
 	// MaxConcurrency is how many records the member works on at a time. 0 means: in an assigned group one less than the engine
-	// has workers, each of another partition; in a shared group one.
+	// has workers, each of another partition; in a shared group one. It does not bound a Dedicated member.
 	MaxConcurrency int
 
 	// Dedicated gives each partition of the member a goroutine of its own, apart from the engine's workers; in a shared group
@@ -280,8 +287,8 @@ func (c MemberConfig) withDefaults(g *Group, push bool) (MemberConfig, error) {
 	if c.BatchSize == 0 {
 		c.BatchSize = 64
 	}
-	if c.ByKey.Handlers != 0 && (!push || g.cfg.Kind == Shared || g.cfg.Mode == Manual) {
-		return c, configError("ByKey needs a handler, an assigned group, and a mode that is not Manual")
+	if c.ByKey.Handlers != 0 && (!push || g.cfg.Kind == Shared || g.cfg.Mode != AtLeastOnce) {
+		return c, configError("ByKey needs a handler, an assigned group, and AtLeastOnce")
 	}
 	var err error
 	if c.ByKey, err = c.ByKey.withDefaults(); err != nil {
@@ -296,7 +303,7 @@ func (c MemberConfig) withDefaults(g *Group, push bool) (MemberConfig, error) {
 			return c, fmt.Errorf("%w: %q is none of the group's", ErrUnknownTopic, t)
 		}
 	}
-	if len(c.Topics) == 0 {
+	if c.Topics = slices.Clone(c.Topics); len(c.Topics) == 0 {
 		c.Topics = g.cfg.Topics
 	}
 	return c, nil

@@ -72,6 +72,9 @@ func (m *Member) makeCalls() {
 	at := make([]Assignment, n)
 	for i, x := range now {
 		at[i] = x.at
+		if x.kind == callAssigned {
+			at[i] = x.c.assignment() // somebody may have set the position since
+		}
 		x.c.told = true
 		x.c.gave = x.c.gave || x.kind == callRevoked
 	}

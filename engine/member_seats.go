@@ -11,6 +11,7 @@ import (
 type sharedSeat struct {
 	part  *groupPart
 	seat  *delivery.Seat
+	left  bool // it has been taken away
 	ended bool
 	stop  context.CancelCauseFunc
 }
@@ -68,6 +69,7 @@ func (m *Member) leaveSeats(t *Topic, cause error) {
 		if t != nil && s.part.p.t != t || s.ended {
 			continue
 		}
+		s.left = true
 		s.seat.Stop(cause)
 		if m.pull != nil {
 			m.pull.left(s, cause)
@@ -91,7 +93,7 @@ func (g *Group) seatEnded(m *Member, s *sharedSeat, cause error) {
 			break
 		}
 	}
-	if !m.leaving && !s.part.p.p.Ended() {
+	if !s.left {
 		g.dismiss(m, cause) // there was a gap
 	}
 	g.settle(m)

@@ -63,8 +63,8 @@ type SubscribeConfig struct {
 	// Settling says how records are held in Manual mode.
 	Settling Settling
 
-	// ByKey lets records of one partition be worked on at the same time, if they have different keys. It is not for Manual, nor
-	// for a BatchHandler.
+	// ByKey lets records of one partition be worked on at the same time, if they have different keys. It is for AtLeastOnce:
+	// what is processed above the position comes again to who goes on from there. It is not for a BatchHandler.
 	ByKey Parallelism
 
 	// NonGating says that publishers do not wait for this subscription: what it has not read may be dropped.
@@ -107,8 +107,8 @@ func (c SubscribeConfig) withDefaults(workers int) (SubscribeConfig, error) {
 	case c.BatchSize < 0 || c.BatchSize > 1<<16:
 		return c, configError("BatchSize is %d, not 1 to %d", c.BatchSize, 1<<16)
 	}
-	if c.ByKey.Handlers != 0 && c.Mode == Manual {
-		return c, configError("ByKey is not for Manual")
+	if c.ByKey.Handlers != 0 && c.Mode != AtLeastOnce {
+		return c, configError("ByKey needs AtLeastOnce")
 	}
 	var err error
 	if c.Backoff, c.MaxDeliveries, err = retries(c.Backoff, c.MaxDeliveries); err != nil {

@@ -142,8 +142,9 @@ func TestSubscribe_Errors(t *testing.T) {
 	_, err = topic.Subscribe(engine.HandlerFunc(nil), engine.SubscribeConfig{})
 	assert.ErrorIs(t, err, engine.ErrConfig)
 	for _, c := range []engine.SubscribeConfig{
-		{Mode: 2}, {Gap: 2}, {MaxDeliveries: -2}, {MaxLag: -1}, {MaxConcurrency: -1}, {BatchSize: -1}, {BatchSize: 1<<16 + 1},
-		{Backoff: []time.Duration{time.Second, -1}},
+		{Mode: 3}, {Gap: 2}, {MaxDeliveries: -2}, {MaxLag: -1}, {MaxConcurrency: -1}, {BatchSize: -1}, {BatchSize: 1<<16 + 1},
+		{Backoff: []time.Duration{time.Second, -1}}, {Mode: engine.AtMostOnce, ByKey: engine.Parallelism{Handlers: 2}},
+		{ByKey: engine.Parallelism{Handlers: -1}}, {Settling: engine.Settling{MaxInFlight: -1}},
 	} {
 		assert.ErrorIs(t, sub(c), engine.ErrConfig)
 	}

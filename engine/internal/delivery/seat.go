@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"context"
+	"errors"
 	"math/bits"
 	"time"
 
@@ -96,6 +97,7 @@ type Seat struct {
 	idle   bool // it rests with nothing to do, and is to be roused; of a pull seat: somebody waits for its records
 	here   bool // its worker is just looking what there is, and need not be roused
 	cause  error
+	nacked int64 // by tokens
 
 	stats shared
 }
@@ -312,7 +314,9 @@ func (t *Seat) settle(e *entry) {
 			s.fate(off, e.err)
 		}
 	}
-	if err != nil && !s.cfg.Manual { // with tokens it may have been settled before the handler returned
+	// With tokens it may have been settled before the handler returned, and a pull seat may have committed it.
+	var refused *group.TokenError
+	if errors.As(err, &refused) && !s.cfg.Manual && !(t.pull() && refused.Reason == group.TokenSettled) {
 		s.n.fenced++
 	}
 }

@@ -84,6 +84,7 @@ func (k Token) Nack(delay time.Duration) error {
 			_, err = s.w.NackAfter(k.seat.id, k.t, max(delay, leastWait), now)
 		}
 		if err == nil {
+			k.seat.nacked++
 			s.review(now)
 		}
 		return err

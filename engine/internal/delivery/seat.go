@@ -314,11 +314,16 @@ func (t *Seat) settle(e *entry) {
 			s.fate(off, e.err)
 		}
 	}
-	// With tokens it may have been settled before the handler returned, and a pull seat may have committed it.
-	var refused *group.TokenError
-	if errors.As(err, &refused) && !s.cfg.Manual && !(t.pull() && refused.Reason == group.TokenSettled) {
+	if err != nil && t.tooLate(err) {
 		s.n.fenced++
 	}
+}
+
+// tooLate reports whether an outcome was refused because the record is not the seat's any more. With tokens it may have been
+// settled before the handler returned, and what a pull seat has taken by CommitBelow.
+func (t *Seat) tooLate(err error) bool {
+	var refused *group.TokenError
+	return errors.As(err, &refused) && !t.share.cfg.Manual && !(t.pull() && refused.Reason == group.TokenSettled)
 }
 
 // able reports whether the seat may be given something to do.

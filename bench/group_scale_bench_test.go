@@ -63,7 +63,7 @@ func slowHandlers(b *testing.B, members int) (rate float64) {
 
 // BenchmarkRebalance lets one member join, and leave again, a group of 99 that has 1000 partitions with traffic on all of them. It reports
 // the time until every partition is where it should be, how many moved, and the longest time that a partition which stayed
-// had no delivery.
+// had no delivery; and the same of all partitions while nobody joins.
 func BenchmarkRebalance(b *testing.B) {
 	const partitions, members = 1000, 99
 	e, err := engine.Open(engine.Config{})
@@ -126,27 +126,45 @@ func BenchmarkRebalance(b *testing.B) {
 		}
 		return all
 	}
-	var moved int
-	var took, longest time.Duration
-	b.ResetTimer()
-	for range b.N {
-		before := owners()
+	// reset forgets the gaps, and longest returns the longest since then of those that it is asked for.
+	reset := func() {
 		for i := range gap {
 			gap[i].Store(0)
 		}
+	}
+	longest := func(which func(i int) bool) (most time.Duration) {
+		for i := range gap {
+			if which(i) {
+				most = max(most, time.Duration(gap[i].Load()))
+			}
+		}
+		return most
+	}
+	var moved int
+	var took, quiet, stayed time.Duration
+	b.ResetTimer()
+	for range b.N {
+		before := owners()
+		reset()
 		begin := time.Now()
 		m, err := g.Join(h, engine.MemberConfig{})
 		require.NoError(b, err)
 		for len(m.Assignment()) < partitions/(members+1) {
 			runtime.Gosched()
 		}
-		took += time.Since(begin)
+		join := time.Since(begin)
+		took += join
 		after := owners()
+		stayed += longest(func(i int) bool { return before[i] == after[i] })
+		reset()
+		for begin := time.Now(); time.Since(begin) < join; { // the same once more, but that nobody joins
+			_ = m.Assignment()
+			runtime.Gosched()
+		}
+		quiet += longest(func(i int) bool { return before[i] == after[i] })
 		for i := range after {
 			if before[i] != after[i] {
 				moved++
-			} else {
-				longest = max(longest, time.Duration(gap[i].Load()))
 			}
 		}
 		m.Close()
@@ -160,7 +178,8 @@ func BenchmarkRebalance(b *testing.B) {
 	publishers.Wait()
 	b.ReportMetric(float64(took.Microseconds())/float64(b.N), "us/join")
 	b.ReportMetric(float64(moved)/float64(b.N), "moved/join")
-	b.ReportMetric(float64(longest.Microseconds()), "us-longest-gap-of-stayers")
+	b.ReportMetric(float64(stayed.Microseconds())/float64(b.N), "us-longest-gap-of-stayers")
+	b.ReportMetric(float64(quiet.Microseconds())/float64(b.N), "us-longest-gap-without-join")
 }
 
 // BenchmarkIdleGroups publishes to a topic that has many groups without members, and reports what each of them takes.

@@ -50,7 +50,7 @@ func BenchmarkAppend(b *testing.B) {
 			end()
 		})
 	}
-	recycle := engine.TopicConfig{Retention: engine.Retention{MaxBytes: keep}}
+	recycle := engine.TopicConfig{Retention: engine.Retention{MaxBytes: hot}}
 	run("impl=leat/mode=appender", func(b *testing.B) (func(uint64) error, func()) {
 		_, p := topic(b, recycle)
 		x, err := p.Appender(ctx)
@@ -92,11 +92,11 @@ func BenchmarkAppend(b *testing.B) {
 			}
 	})
 	run("impl=mutexlog", func(b *testing.B) (func(uint64) error, func()) {
-		l := baseline.NewLog(keep / size)
+		l := baseline.NewLog(hot / size)
 		return func(uint64) error { _, err := l.Append(m); return err }, func() {}
 	})
 	run("impl=floor", func(b *testing.B) (func(uint64) error, func()) {
-		memory := make([]byte, keep)
+		memory := make([]byte, hot)
 		var committed atomicx.PaddedUint64
 		at := 0
 		return func(seq uint64) error {

@@ -10,5 +10,6 @@
 // one after the other may have met different machines. That is what TestRatios is for: it alternates short slices of Leat
 // and of the channel, measures the way between the cores before and after each, and divides only what is comparable.
 //
-// Latency is measured by package load and cmd/leatload, not here.
+// Latency is measured by package load and cmd/leatload, not here; and everything beside many more rivals by the nested module in
+// bench/rivals.
 package bench

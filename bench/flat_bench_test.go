@@ -150,7 +150,7 @@ func BenchmarkPublishIdleSubscriptions(b *testing.B) {
 				e, err := engine.Open(engine.Config{})
 				require.NoError(b, err)
 				defer func() { require.NoError(b, e.Close()) }()
-				here, err := e.CreateTopic("here", engine.TopicConfig{Retention: engine.Retention{MaxBytes: keep}})
+				here, err := e.CreateTopic("here", engine.TopicConfig{Retention: engine.Retention{MaxBytes: hot}})
 				require.NoError(b, err)
 				t := here
 				for i := range subs {

@@ -70,7 +70,7 @@ type groupLine struct {
 func openGroup(tb testing.TB, r groupRun) *groupLine {
 	e, err := engine.Open(engine.Config{})
 	require.NoError(tb, err)
-	t, err := e.CreateTopic("bench", engine.TopicConfig{Partitions: groupPartitions, Retention: engine.Retention{MaxBytes: keep}})
+	t, err := e.CreateTopic("bench", engine.TopicConfig{Partitions: groupPartitions, Retention: engine.Retention{MaxBytes: hot}})
 	require.NoError(tb, err)
 	l := &groupLine{run: r, engine: e, done: make(chan struct{}, 1)}
 	for i := range l.parts {

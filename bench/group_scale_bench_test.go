@@ -189,7 +189,7 @@ func BenchmarkIdleGroups(b *testing.B) {
 			e, err := engine.Open(engine.Config{})
 			require.NoError(b, err)
 			defer e.Close()
-			t, err := e.CreateTopic("bench", engine.TopicConfig{Retention: engine.Retention{MaxBytes: keep}})
+			t, err := e.CreateTopic("bench", engine.TopicConfig{Retention: engine.Retention{MaxBytes: hot}})
 			require.NoError(b, err)
 			var before, after runtime.MemStats
 			runtime.GC()

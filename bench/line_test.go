@@ -99,7 +99,7 @@ type traffic struct {
 }
 
 // warm is how many messages pass through a line before it is measured, so that its memory has been used before.
-const warm = 200_000
+const warm = 1_200_000
 
 // start opens a line and passes that many messages through.
 func start(tb testing.TB, i impl, f flow, warm uint64) *traffic {

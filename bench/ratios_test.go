@@ -3,12 +3,12 @@ package bench_test
 import (
 	"flag"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/leatlog/leat/bench/load"
+	"github.com/leatlog/leat/bench/ratio"
 )
 
 var (
@@ -20,16 +20,8 @@ var (
 
 // slice is one measurement between two probes.
 type slice struct {
-	before, after int64   // ns for a word to the other core and back
-	rate          float64 // messages a second
-}
-
-// label is the placement, or "moved" if the cores moved meanwhile.
-func (s slice) label() string {
-	if l := load.PlacementLabel(s.before); l == load.PlacementLabel(s.after) {
-		return l
-	}
-	return "moved"
+	ratio.Placed
+	rate float64 // messages a second
 }
 
 // TestRatios prints how many times faster than a channel Leat is, for the flows that matter. The two take turns in short slices
@@ -80,71 +72,25 @@ func calibrate(t *traffic) uint64 {
 }
 
 func measureSlice(t *traffic, n uint64) slice {
-	s := slice{before: load.ProbePlacement()}
-	s.rate = float64(n) / t.pass(n).Seconds()
-	s.after = load.ProbePlacement()
-	return s
+	before := load.ProbePlacement()
+	rate := float64(n) / t.pass(n).Seconds()
+	return slice{ratio.Placed{Before: before, After: load.ProbePlacement()}, rate}
 }
 
 // report divides neighbours with equal labels.
 func report(name string, as, bs []slice) string {
-	type group struct{ ratios, a, b []float64 }
-	groups := map[string]*group{}
-	dropped := 0
-	pair := func(a, b slice) {
-		l := a.label()
-		if l == "moved" || l == "busy" || l != b.label() {
-			dropped++
-			return
-		}
-		g := groups[l]
-		if g == nil {
-			g = &group{}
-			groups[l] = g
-		}
-		g.ratios = append(g.ratios, a.rate/b.rate)
-		g.a, g.b = append(g.a, a.rate), append(g.b, b.rate)
-	}
-	for i := range as {
-		pair(as[i], bs[i])
-		if i+1 < len(as) {
-			pair(as[i+1], bs[i]) // the next neighbour on the other side
-		}
-	}
+	rate := func(s slice) float64 { return s.rate }
+	pairs := ratio.Pair(as, bs, func(s slice) string { return s.Label() })
 	var out strings.Builder
-	for _, l := range []string{"near", "far", "sibling", "unknown"} {
-		if g := groups[l]; g != nil {
-			fmt.Fprintf(&out, "%-52s %-7s x %s   %s / %s M msgs/s   (%d pairs)\n", name, l,
-				spread(g.ratios, 1), spread(g.a, 1e6), spread(g.b, 1e6), len(g.ratios))
-		}
+	for _, g := range pairs.Groups {
+		fmt.Fprintf(&out, "%-52s %-7s x %v   %s / %s M msgs/s   (%d pairs)\n", name, g.Label,
+			g.Of(rate), ratio.Each(g.A, rate).In(1e6), ratio.Each(g.B, rate).In(1e6), len(g.Pairs))
 	}
-	if len(groups) == 0 {
+	if len(pairs.Groups) == 0 {
 		fmt.Fprintf(&out, "%-52s no two neighbouring slices had the same placement\n", name)
 	}
-	if dropped > 0 {
-		fmt.Fprintf(&out, "%-52s %d pairs dropped: the cores moved, or were busy\n", "", dropped)
+	if pairs.Dropped > 0 {
+		fmt.Fprintf(&out, "%-52s %d pairs dropped: the cores moved, or were busy\n", "", pairs.Dropped)
 	}
 	return out.String()
-}
-
-// spread is median (min-max).
-func spread(x []float64, unit float64) string {
-	x = slices.Clone(x)
-	slices.Sort(x)
-	return fmt.Sprintf("%.2f (%.2f-%.2f)", x[len(x)/2]/unit, x[0]/unit, x[len(x)-1]/unit)
-}
-
-// TestRatios_DivideOnlyWhatIsComparable checks the arithmetic on slices that are made up.
-func TestRatios_DivideOnlyWhatIsComparable(t *testing.T) {
-	near, far, moved := [2]int64{110, 120}, [2]int64{500, 510}, [2]int64{110, 500}
-	mk := func(p [2]int64, rate float64) slice { return slice{p[0], p[1], rate} }
-	got := report("a / b",
-		[]slice{mk(near, 30e6), mk(near, 20e6), mk(far, 5e6), mk(moved, 99e6)},
-		[]slice{mk(near, 10e6), mk(far, 10e6), mk(far, 10e6), mk(near, 1e6)})
-	// Pairs: near 30/10, near 20/10, far 5/10 twice; dropped: near with far, moved with far, moved with near.
-	for _, want := range []string{"near    x 3.00 (2.00-3.00)", "far     x 0.50 (0.50-0.50)", "(2 pairs)", "3 pairs dropped"} {
-		if !strings.Contains(got, want) {
-			t.Errorf("%q is missing from:\n%s", want, got)
-		}
-	}
 }

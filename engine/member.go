@@ -52,15 +52,18 @@ func (g *Group) Join(h Handler, c MemberConfig) (*Member, error) {
 	handler := delivery.Handler{One: h.OnMessage}
 	if b, ok := h.(BatchHandler); ok {
 		handler = delivery.Handler{Batch: b.OnBatch}
+		if c.ByKey.Handlers > 0 {
+			return nil, configError("ByKey is not for a BatchHandler")
+		}
 	}
 	m, err := g.newMember(c, handler, nil)
 	if err != nil {
 		return nil, err
 	}
-	if handler.Batch != nil && m.cfg.ByKey.Handlers > 0 {
-		return nil, configError("ByKey is not for a BatchHandler")
+	if err := g.join(m); err != nil {
+		return nil, err
 	}
-	return m, g.join(m)
+	return m, nil
 }
 
 // newMember returns a member that has not joined yet.

@@ -143,6 +143,9 @@ func (s *Share) NewSeat(cfg SeatConfig) *Seat {
 	s.ids++
 	t.id = s.ids
 	s.seats = append(s.seats, t)
+	if s.cfg.Window.InOrder {
+		s.taken = s.w.Floor() // what those before it have taken is not this owner's to commit
+	}
 	s.unlock()
 	return t
 }

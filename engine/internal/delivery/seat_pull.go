@@ -1,8 +1,10 @@
 package delivery
 
 import (
+	"fmt"
 	"math"
 
+	"github.com/leatlog/leat/engine/internal/group"
 	"github.com/leatlog/leat/engine/internal/partition"
 )
 
@@ -68,10 +70,9 @@ func (t *Seat) take(dst []Message, end int) (_ []Message, skips bool) {
 			break // it is skipped next time
 		}
 		t.begin()
-		if !ok { // dropped meanwhile
+		if !ok { // dropped meanwhile, which is to be told before what comes next
 			t.finish(skipped, nil)
-			skips = true
-			continue
+			return dst, true
 		}
 		t.msg.Attempt, t.msg.hold = next.d.Attempt, Token{t, next.d.Token}
 		dst = append(dst, t.msg)
@@ -156,6 +157,9 @@ func (t *Seat) commit(below int64) error {
 	s.w.AckHeld(t.id, uint64(below))
 	s.forget()
 	s.review(s.cfg.Clock.Now())
+	if len(s.gaps) > 0 && int64(s.gaps[0].from) < below && below != math.MaxInt64 {
+		return fmt.Errorf("leat: records from %d on were dropped: %w", s.gaps[0].from, group.ErrFenced)
+	}
 	return nil
 }
 

@@ -204,6 +204,13 @@ func (t *Seat) claim(e *entry) bool {
 	return true
 }
 
+// missed sees to it that the notice of what has just been found to be dropped comes before the next record.
+func (t *Seat) missed() {
+	t.share.mu.Lock()
+	defer t.share.unlock()
+	t.share.drop()
+}
+
 // deliver calls the handler with the next record of the queue, or with some.
 func (t *Seat) deliver() {
 	e := t.begin()
@@ -211,7 +218,12 @@ func (t *Seat) deliver() {
 		return // somebody else has it
 	}
 	t.hungry() // after the CAS in begin: see the share's proof
-	if !t.read(e.d.Token.Offset, &t.msg.Record) || t.share.cfg.AtMostOnce && !t.claim(e) {
+	if !t.read(e.d.Token.Offset, &t.msg.Record) {
+		t.finish(skipped, nil)
+		t.missed()
+		return
+	}
+	if t.share.cfg.AtMostOnce && !t.claim(e) {
 		t.finish(skipped, nil)
 		return
 	}

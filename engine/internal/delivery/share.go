@@ -149,7 +149,7 @@ func (s *Share) unlock() {
 	if s.w.ToBury() > 0 {
 		s.burier.Wake()
 	}
-	f := s.w.Floor()
+	f := s.position()
 	moved := f != s.pos.Load()
 	if moved {
 		s.pos.Store(f)
@@ -161,6 +161,15 @@ func (s *Share) unlock() {
 	if moved && f >= s.cfg.Part.Log().Committed() {
 		s.cfg.Rested.Broadcast()
 	}
+}
+
+// position returns the floor, or where a gap begins that nobody has been told of: the position passes it when somebody is, so that
+// whoever goes on from there, which may be somebody without a seat, finds it as well. The caller holds mu.
+func (s *Share) position() uint64 {
+	if len(s.gaps) > 0 {
+		return min(s.w.Floor(), s.gaps[0].from)
+	}
+	return s.w.Floor()
 }
 
 // SetGate sets who holds back publishers until records are settled; nil is nobody. The caller has added it and removes it.
@@ -298,8 +307,8 @@ func (s *Share) drop() bool {
 		return false
 	}
 	for _, seat := range s.seats {
-		seat.reap() // what is finished is not lost
-		seat.recallIf(func(d group.Delivery) bool { return d.Token.Offset < first })
+		seat.reap()   // what is finished is not lost
+		seat.recall() // also what is behind it, which comes after the notice
 	}
 	loss := s.w.DropBefore(first)
 	if loss.Records == 0 {

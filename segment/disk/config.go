@@ -46,6 +46,9 @@ type Config struct {
 	// Now is the clock for the time at which files were made, in ns since the Unix epoch. Nil means the system's.
 	Now func() int64
 
+	// epoch is what the epochs of a log that is not there yet begin after.
+	epoch uint64
+
 	// broken makes the log wrong on purpose, for tests of the tests.
 	broken flaw
 
@@ -71,35 +74,3 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	return c, nil
 }
-
-// flaw is an error that tests put into the log, to see that they would find it.
-type flaw uint32
-
-const (
-	flawNoDirSync         flaw = 1 << iota // names are never made safe
-	flawRenameFirst                        // a file gets its name before its head is safe
-	flawNoHeadSync                         // a file's head is never made safe
-	flawDurableFirst                       // records count as durable before the sync
-	flawDurableAll                         // what was written during a sync counts as durable after it
-	flawIgnoreSyncError                    // a sync that failed counts as done
-	flawIgnoreWriteError                   // writing goes on after a write that failed
-	flawUnlinkFirst                        // files are removed before the state says so
-	flawNoSealSync                         // a file is sealed and not synced
-	flawSealEarly                          // a seal is written before the records are safe
-	flawKeepTail                           // what lies behind the last sound frame is left there
-	flawCutDamage                          // damage is taken for a torn tail
-	flawNoRewrite                          // what was seen after a failed sync is believed
-	flawNoRecoverySync                     // what recovery keeps is not made safe
-	flawSameEpoch                          // an open does not raise the epoch
-	flawStateInPlace                       // the state is overwritten
-	flawTrimUnsynced                       // the log may begin beyond what is safe
-	flawNoChecksum                         // a frame's bytes are not checked at open
-	flawForgetEnd                          // a log without records begins at First again
-	flawTrimKeepsNoSpace                   // the state says less than what was removed
-	flawSkipOneFrame                       // recovery passes over a bad frame
-	flawLateTruncateError                  // a failed cut is taken for done
-	flaws                 = iota
-)
-
-// has reports whether the log is wrong in that way.
-func (f flaw) has(x flaw) bool { return f&x != 0 }

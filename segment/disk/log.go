@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -16,7 +17,7 @@ const (
 	lockName   = "LOCK"
 	stateName  = "state"
 	segmentExt = ".leat"
-	tempExt    = ".tmp"
+	tempExt    = vfs.TempExt
 )
 
 // Log is the files of one partition. Open opens one.
@@ -63,7 +64,7 @@ type Log struct {
 	closed   bool
 	recovery Recovery
 
-	// Of writing's holder.
+	// buf is of writing's holder.
 	buf []byte
 }
 
@@ -93,15 +94,26 @@ func (f *file) empty() bool { return f.end == f.head.Base }
 
 // add counts a frame that lies at the end.
 func (f *file) add(h *frame.Header) {
-	if h.Kind == frame.Records && f.time == 0 && f.newest == 0 {
-		f.time, f.newest = h.Time, h.Newest
-	}
 	f.index.add(h.First, f.size, f.newest)
 	if h.Kind == frame.Records {
-		f.newest = max(f.newest, h.Newest)
+		f.time, f.newest = min(f.time, h.Time), max(f.newest, h.Newest)
 	}
 	f.end = h.Next()
 	f.size += h.Bytes()
+}
+
+// times returns the append times of the first record and the last, or 0 if there is none.
+func (f *file) times() (oldest, newest int64) {
+	if f.time > f.newest {
+		return 0, 0
+	}
+	return f.time, f.newest
+}
+
+// newFile returns a file in which there is no record.
+func newFile(name string, head frame.Segment) *file {
+	return &file{name: name, head: head, seed: head.Seed(), end: head.Base, size: frame.SegmentBytes, time: math.MaxInt64,
+		newest: math.MinInt64}
 }
 
 // segmentName returns the name of the file for records from base on: such names sort like the offsets.
@@ -186,8 +198,8 @@ func (l *Log) Files() []FileInfo {
 	defer l.mu.Unlock()
 	list := make([]FileInfo, len(l.files))
 	for i, f := range l.files {
-		list[i] = FileInfo{Name: f.name, First: f.head.Base, End: f.end, Epoch: f.head.Epoch, Bytes: f.size, Oldest: f.time,
-			Newest: f.newest, Sealed: f.sealed}
+		list[i] = FileInfo{Name: f.name, First: f.head.Base, End: f.end, Epoch: f.head.Epoch, Bytes: f.size, Sealed: f.sealed}
+		list[i].Oldest, list[i].Newest = f.times()
 	}
 	return list
 }
@@ -251,8 +263,8 @@ func (l *Log) Close() error {
 	return errors.Join(err, l.release())
 }
 
-// Abandon closes the log without writing anything: the files stay as they are, as if the process had ended. Resume and Close
-// do more.
+// Abandon closes the log without writing anything: the files stay as they are, as if the process had ended. It gives the lock
+// back. Later calls, and Close, return nil.
 func (l *Log) Abandon() error {
 	l.writing.Lock()
 	defer l.writing.Unlock()

@@ -37,14 +37,19 @@ func (l *Log) roll(bytes int64) error {
 		_ = next.f.Close()
 		return err
 	}
-	return l.enter(next)
+	if err := l.enter(next); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.files = append(l.files, next)
+	return nil
 }
 
 // prepare makes a file for records from base on. It does not have its name yet: see enter.
 func (l *Log) prepare(base, epoch uint64, bytes int64) (*file, error) {
-	n := &file{name: l.path(segmentName(base)), end: base, size: frame.SegmentBytes}
-	n.head = frame.Segment{Topic: l.cfg.Topic, Partition: l.cfg.Partition, Base: base, Epoch: epoch, Created: l.cfg.Now()}
-	n.seed = n.head.Seed()
+	head := frame.Segment{Topic: l.cfg.Topic, Partition: l.cfg.Partition, Base: base, Epoch: epoch, Created: l.cfg.Now()}
+	n := newFile(l.path(segmentName(base)), head)
 	n.allocated = max(l.cfg.SegmentBytes, frame.SegmentBytes+bytes+frame.SealBytes)
 	temp := n.name + tempExt
 	f, err := l.fs.Create(temp)
@@ -68,7 +73,7 @@ func (l *Log) prepare(base, epoch uint64, bytes int64) (*file, error) {
 	return n, nil
 }
 
-// enter gives a file that was prepared its name, and makes it the active one. writing is held.
+// enter gives a file that was prepared its name.
 func (l *Log) enter(n *file) error {
 	if err := l.fs.Rename(n.name+tempExt, n.name); err != nil {
 		_ = n.f.Close()
@@ -81,9 +86,6 @@ func (l *Log) enter(n *file) error {
 	if l.cfg.broken.has(flawRenameFirst) {
 		_ = n.f.Sync()
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.files = append(l.files, n)
 	return nil
 }
 
@@ -136,7 +138,8 @@ func (l *Log) seal() error {
 func (l *Log) writeSeal(a *file) (end int64, err error) {
 	end = a.size
 	if !a.empty() {
-		head := frame.Header{First: a.end, Epoch: a.head.Epoch, SyncedTo: a.end, Time: a.time, Newest: a.newest}
+		head := frame.Header{First: a.end, Epoch: a.head.Epoch, SyncedTo: a.end}
+		head.Time, head.Newest = a.times()
 		b := frame.AppendSeal(nil, a.seed, a.size, head, a.index.list)
 		if _, err := a.f.WriteAt(b, a.size); err != nil {
 			return 0, l.fail("write", a.name, err)
@@ -157,7 +160,7 @@ func (l *Log) writeSeal(a *file) (end int64, err error) {
 
 // truncate cuts a file.
 func (l *Log) truncate(f vfs.File, name string, size int64) error {
-	if err := f.Truncate(size); err != nil && !l.cfg.broken.has(flawLateTruncateError) {
+	if err := f.Truncate(size); err != nil {
 		return l.fail("truncate", name, err)
 	}
 	return nil

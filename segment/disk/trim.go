@@ -1,6 +1,9 @@
 package disk
 
-import "github.com/leatlog/leat/segment/frame"
+import (
+	"github.com/leatlog/leat/segment/frame"
+	"github.com/leatlog/leat/segment/vfs"
+)
 
 // Trim drops the records below an offset, which is at most Next: from then on the log begins there, also after a crash. Files
 // in which nothing else is are removed, whether or not somebody reads them: who has one open can read it to its end.
@@ -33,7 +36,7 @@ func (l *Log) Trim(below uint64) error {
 		return l.writeState(below, max(durable, below))
 	}
 	mark := below
-	if l.cfg.broken.has(flawTrimKeepsNoSpace) {
+	if l.cfg.broken.has(flawTrimKeepsLow) {
 		mark = low
 	}
 	if err := l.writeState(mark, max(durable, below)); err != nil {
@@ -67,30 +70,13 @@ func (l *Log) unlink(below uint64) error {
 // writeState replaces the state. trimming is held.
 func (l *Log) writeState(low, durable uint64) error {
 	s := frame.State{Topic: l.cfg.Topic, Partition: l.cfg.Partition, Epoch: l.Epoch(), Low: low, Durable: durable}
-	name := l.path(stateName)
-	temp := name + tempExt
-	if l.cfg.broken.has(flawStateInPlace) {
-		temp = name
+	name, b := l.path(stateName), frame.AppendState(nil, &s)
+	fsys := l.fs
+	if l.cfg.broken.has(flawNoDirSync | flawStateInPlace) {
+		fsys = brokenFS{l.fs, l.cfg.broken}
 	}
-	f, err := l.fs.Create(temp)
-	if err != nil {
-		return l.fail("create", temp, err)
+	if err := vfs.Replace(fsys, name, b); err != nil {
+		return l.fail("replace", name, err)
 	}
-	op := "write"
-	if _, err = f.WriteAt(frame.AppendState(nil, &s), 0); err == nil {
-		op = "sync"
-		err = f.Sync()
-	}
-	if closeErr := f.Close(); err == nil && closeErr != nil {
-		op, err = "close", closeErr
-	}
-	if err != nil {
-		return l.fail(op, temp, err)
-	}
-	if temp != name {
-		if err := l.fs.Rename(temp, name); err != nil {
-			return l.fail("rename", name, err)
-		}
-	}
-	return l.syncDir()
+	return nil
 }

@@ -36,7 +36,8 @@ func (l *Log) writeLost(n uint64) error {
 			return err
 		}
 		head.Count = uint32(count)
-		head.Time, head.Newest = a.newest, a.newest
+		_, head.Time = a.times()
+		head.Newest = head.Time
 		l.buf = frame.AppendLost(l.buf[:0], a.seed, a.size, head)
 		if err := l.put(a, l.buf); err != nil {
 			return err

@@ -58,9 +58,10 @@ type Op struct {
 // String says what the operation is.
 func (o Op) String() string { return fmt.Sprintf("%d:%s %s @%d+%d", o.N, o.Kind, o.Name, o.Off, o.Len) }
 
-// Fault is what goes wrong with an operation. The operation returns Err.
+// Fault is what goes wrong with an operation.
 type Fault struct {
-	// Err is the error. It must not be nil.
+	// Err is the error. If it is nil the operation says that it went well, and has done no more than the rest says; this is for
+	// Write, Sync, SyncDir, Rename, Remove, Truncate and Allocate.
 	Err error
 	// Keep is how many bytes of a write are written all the same.
 	Keep int
@@ -85,7 +86,7 @@ type Faulty struct {
 var _ FS = (*Faulty)(nil)
 
 // NewFaulty returns a file system that asks decide before each operation. If that returns nil the operation is done by under.
-// decide is called by whoever calls the operation, by one at a time.
+// decide is called by whoever calls the operation, under no lock: by several at once if they do, and it may use files itself.
 func NewFaulty(under FS, decide func(Op) *Fault) *Faulty {
 	return &Faulty{under: under, decide: decide}
 }
@@ -100,11 +101,14 @@ func Since(n int, f Fault, kinds ...OpKind) func(Op) *Fault { return counted(n, 
 
 // counted decides for the operations from one to another.
 func counted(from, to int, f Fault, kinds []OpKind) func(Op) *Fault {
+	var mu sync.Mutex
 	n := 0
 	return func(o Op) *Fault {
 		if len(kinds) == 0 && !o.Kind.Changes() || len(kinds) > 0 && !slices.Contains(kinds, o.Kind) {
 			return nil
 		}
+		mu.Lock()
+		defer mu.Unlock()
 		if n++; n < from || to >= 0 && n > to {
 			return nil
 		}
@@ -115,10 +119,13 @@ func counted(from, to int, f Fault, kinds []OpKind) func(Op) *Fault {
 // FullAfter returns a decision: once that many bytes have been written, writes fail, the one that crosses the line after the
 // part that fits.
 func FullAfter(bytes int) func(Op) *Fault {
+	var mu sync.Mutex
 	return func(o Op) *Fault {
 		if o.Kind != OpWrite {
 			return nil
 		}
+		mu.Lock()
+		defer mu.Unlock()
 		if o.Len <= bytes {
 			bytes -= o.Len
 			return nil
@@ -139,9 +146,9 @@ func (f *Faulty) Count() int {
 // fault asks what is wrong with an operation.
 func (f *Faulty) fault(kind OpKind, name string, off int64, n int) *Fault {
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	o := Op{N: f.count, Kind: kind, Name: name, Off: off, Len: n}
 	f.count++
+	f.mu.Unlock()
 	return f.decide(o)
 }
 
@@ -154,7 +161,15 @@ func (f *Faulty) do(kind OpKind, name string, size int64, op func() error) error
 	if fault.Done {
 		_ = op()
 	}
-	return failed(kind.String(), name, fault.Err)
+	return fault.error(kind, name)
+}
+
+// error returns what the operation returns.
+func (f *Fault) error(kind OpKind, name string) error {
+	if f.Err == nil {
+		return nil
+	}
+	return failed(kind.String(), name, f.Err)
 }
 
 // open opens a file, or not.
@@ -264,7 +279,10 @@ func (f *faultyFile) WriteAt(p []byte, off int64) (n int, err error) {
 	case fault.Keep > 0:
 		n, _ = f.File.WriteAt(p[:min(fault.Keep, len(p))], off)
 	}
-	return n, failed("write", f.name, fault.Err)
+	if fault.Err == nil {
+		return len(p), nil
+	}
+	return n, fault.error(OpWrite, f.name)
 }
 
 // Sync implements File.
@@ -279,7 +297,7 @@ func (f *faultyFile) Sync() error {
 	if fault.Done {
 		_ = f.File.Sync()
 	}
-	return failed("sync", f.name, fault.Err)
+	return fault.error(OpSync, f.name)
 }
 
 // Truncate implements File.

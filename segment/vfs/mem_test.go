@@ -236,6 +236,18 @@ func TestFaulty_Faults(t *testing.T) {
 	require.NoError(t, f.Sync())
 	assert.Equal(t, []string{"a=b1a1999"}, states(t, m, 10), "until they are written again")
 
+	liar := vfs.NewFaulty(m, vfs.Since(1, vfs.Fault{}))
+	f, err = liar.Open("a")
+	require.NoError(t, err)
+	n, err := f.WriteAt([]byte("zzz"), 0)
+	require.NoError(t, err)
+	assert.Equal(t, 3, n)
+	require.NoError(t, f.Sync())
+	require.NoError(t, f.Truncate(0))
+	require.NoError(t, liar.Remove("a"))
+	require.NoError(t, liar.SyncDir("/"))
+	assert.Equal(t, "a=b1a1999", look(t, m), "a disk that lies")
+
 	m, fsys = at(vfs.Fault{Done: true}, vfs.OpRename)
 	require.ErrorIs(t, fsys.Rename("a", "b"), boom)
 	assert.Equal(t, "b=a2000", look(t, m))

@@ -50,8 +50,8 @@ type ConsumerConfig struct {
 	// that a gap begins at the first that is not settled: it may tell of some that had been given out.
 	Held bool
 
-	// Impatient says that an owner which takes too long to give a partition back loses it. Its revoked callback may have
-	// been on its way when that happened.
+	// Impatient says that an owner may lose a partition while it is asked to give it back: because it takes too long, or is
+	// put out. Its revoked callback may have been on its way when that happened, and is called all the same.
 	Impatient bool
 
 	// Protected says that retention drops nothing that the consumer has not processed.

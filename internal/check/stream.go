@@ -227,6 +227,16 @@ func (c *checker) ownerships(t *timeline) {
 			}
 		}
 	}
+	// The callback that told of one that was lost may have been on its way while the next one began.
+	for k := range t.owners {
+		if w := &t.owners[k]; w.how == taken && c.h.Ops[w.end].Kind == OpLost {
+			for n := range t.owners {
+				if x := &t.owners[n]; x.gen > w.gen && x.assign >= 0 {
+					w.from = min(w.from, x.from)
+				}
+			}
+		}
+	}
 	slices.SortStableFunc(t.owners, func(a, b ownership) int { return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.gen, b.gen)) })
 	for k := range t.owners {
 		t.byGen[t.owners[k].gen] = k

@@ -195,18 +195,30 @@ func (c *checker) falls(t *timeline, resets *level) {
 			since, highest, which = r, -1, -1
 		}
 		for j < len(over) && c.h.Ops[over[j]].Ret < o.Call {
-			if x := &c.h.Ops[over[j]]; x.Call > since && x.Off > highest {
+			if x := &c.h.Ops[over[j]]; x.Call > since && x.Off > highest && !c.outdated(t, x) {
 				highest, which = x.Off, over[j]
 			}
 			j++
 		}
 		if which >= 0 && o.Off < highest && o.Call > since {
-			if o.Kind == OpAssign {
-				continue // is for resumes to say
+			if o.Kind == OpAssign || o.Kind == OpCommit {
+				continue // is for resumes to say; a commit of what is committed changes nothing
 			}
 			c.find(CommitRegression, []int{which, i}, "the committed offset was %d and is %d", highest, o.Off)
 		}
 	}
+}
+
+// stale reports whether the position that a member was told with an assign may have been set since: that the callback is called
+// was decided before.
+// outdated reports whether the position that a member was told with an assign may have been set since: that the callback is called
+// was decided before.
+func (c *checker) outdated(t *timeline, o *Op) bool {
+	if o.Kind != OpAssign {
+		return false
+	}
+	w := t.owner(o.Gen)
+	return w != nil && c.reset(t, c.ownerBefore(t, w), o.Ret)
 }
 
 // ahead returns how far the consumer may have got by each time, or nil if that is not known.

@@ -62,7 +62,7 @@ func (c *checker) deliveries(t *timeline) {
 			if o.Res == Fail && t.cfg.Mode != AtMostOnce {
 				reasons++
 			}
-			if n > 0 && t.cfg.Mode == Manual && t.cfg.AckWait > 0 && o.Call-c.h.Ops[list[n-1]].Call >= int64(t.cfg.AckWait) {
+			if n > 0 && t.cfg.Mode == Manual && t.cfg.expires(&c.h.Ops[list[n-1]], o) {
 				reasons++
 			}
 			if n > 0 && t.cfg.Mode == Manual {
@@ -140,6 +140,11 @@ func (c *checker) holds(t *timeline) {
 	}
 }
 
+// expires reports whether one delivery of a record may have expired when another one began.
+func (cfg *ConsumerConfig) expires(a, b *Op) bool {
+	return cfg.AckWait == 1 || cfg.AckWait > 0 && b.Call-a.Call >= int64(cfg.AckWait)
+}
+
 // of reports whether what was said of a record can be about a delivery of it.
 func (o *Op) of(delivery *Op) bool {
 	return o.Member == delivery.Member && (o.Attempt == 0 || delivery.Attempt == 0 || o.Attempt == delivery.Attempt)
@@ -151,8 +156,11 @@ func (c *checker) hold(t *timeline, off int64, before, after int, said []int, go
 	if c.reset(t, a.Call, b.Call) || b.Attempt > 0 && b.Attempt < a.Attempt { // the later one was decided earlier
 		return
 	}
+	if a.Attempt == b.Attempt && a.Attempt > 0 && c.reset(t, 0, b.Call) {
+		return // and this one maybe before a seek, after which attempts are counted anew
+	}
 	free := a.Res == Fail && a.Ret <= b.Call && t.cfg.Mode != AtMostOnce ||
-		t.cfg.AckWait > 0 && b.Call-a.Call >= int64(t.cfg.AckWait)
+		t.cfg.expires(a, b)
 	done := t.cfg.Mode != Manual && a.Ret <= b.Call
 	for _, i := range said {
 		o := &c.h.Ops[i]

@@ -73,6 +73,9 @@ func (c *checker) zombies(t *timeline) {
 		if o.Res != Ok || t.cfg.Kind != Assigned || t.gens[j] == 0 {
 			continue
 		}
+		if o.Kind == OpCommit && c.setBeyond(t, o) {
+			continue // it changed nothing
+		}
 		if w := t.owner(t.gens[j]); w != nil && w.how == taken && w.over < o.Call {
 			c.find(ZombieCommit, []int{w.end, i}, "%s was accepted under generation %d, which had been fenced", o.Kind, w.gen)
 			continue
@@ -82,6 +85,16 @@ func (c *checker) zombies(t *timeline) {
 				o.Kind, t.gens[j], c.h.memberName(w.member), w.gen)
 		}
 	}
+}
+
+// setBeyond reports whether the position may have been at or beyond what is committed anyway, since somebody had set it.
+func (c *checker) setBeyond(t *timeline, o *Op) bool {
+	for _, i := range t.seeks {
+		if seek := &c.h.Ops[i]; seek.Call <= o.Ret && (seek.target() < 0 || seek.target() >= o.Off) {
+			return true
+		}
+	}
+	return false
 }
 
 // ownerAfter returns the first that began to own the partition after one, or nil.

@@ -62,6 +62,11 @@ func (c *checker) resumesInTurn(t *timeline, k int) bool {
 	if x.place.n == 0 || c.anyReach(t, x.place.known(), w.start, told) {
 		return true
 	}
+	for _, g := range t.gaps { // what was held was dropped, and is to be told of
+		if o := &c.h.Ops[g]; t.cfg.Held && o.Off == w.start && o.To >= x.place.offs[0] && x.place.offs[0] > w.start {
+			return true
+		}
+	}
 	if x.how == given {
 		return false
 	}
@@ -106,8 +111,8 @@ func (c *checker) resumesAtCommit(t *timeline, w *ownership) bool {
 		if o.Res == Ok && o.Ret < w.from {
 			kept := last[:0]
 			for _, j := range last {
-				if !c.h.Ops[j].before(o) {
-					kept = append(kept, j)
+				if before := &c.h.Ops[j]; !before.before(o) || o.Kind == OpCommit && before.target() > o.Off {
+					kept = append(kept, j) // a commit does not go back
 				}
 			}
 			last = kept

@@ -97,7 +97,7 @@ type Seat struct {
 	idle   bool // it rests with nothing to do, and is to be roused; of a pull seat: somebody waits for its records
 	here   bool // its worker is just looking what there is, and need not be roused
 	cause  error
-	nacked int64 // by tokens
+	nacked int64 // deliveries that were settled as failed: by tokens, or because the handler had failed
 
 	stats shared
 }
@@ -314,6 +314,7 @@ func (t *Seat) settle(e *entry) {
 		}
 	default:
 		if _, err = s.w.Nack(t.id, e.d.Token, s.cfg.Clock.Now()); err == nil {
+			t.nacked++
 			s.fate(off, e.err)
 		}
 	}

@@ -144,7 +144,7 @@ func (t *Seat) commit(below int64) error {
 	if s.closed {
 		return s.cause
 	}
-	if next := int64(max(s.taken, s.w.Floor())); below > next && below != math.MaxInt64 || below < 0 {
+	if next := int64(max(s.taken, s.position())); below > next && below != math.MaxInt64 || below < 0 {
 		return &partition.OffsetError{Asked: below, First: int64(s.w.Floor()), Next: next}
 	}
 	t.recall() // what has not been taken is not the caller's to settle

@@ -430,9 +430,11 @@ func (t *Seat) Stats(now int64) Stats {
 	s.Paused = t.Paused()
 	share := t.share.Stats()
 	s.InFlight, s.Dropped, s.Buried = share.InFlight, share.Dropped, share.Buried
-	t.share.mu.Lock()
-	s.Failed += t.nacked
-	t.share.mu.Unlock()
+	if t.share.cfg.Manual { // a handler's error says nothing if its record is settled
+		t.share.mu.Lock()
+		s.Failed = t.nacked
+		t.share.mu.Unlock()
+	}
 	s.RunningFor, s.Running = t.Inside()
 	return s
 }

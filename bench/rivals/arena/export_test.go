@@ -1,0 +1,12 @@
+package arena
+
+// Message returns message seq of a producer.
+func Message(producer, size int, seq uint64) []byte {
+	t := newTemplate(producer, size)
+	p := make([]byte, size)
+	t.fill(p, idOf(uint64(producer), seq))
+	return p
+}
+
+// Parse takes a message apart.
+func Parse(p []byte, size int) (producer, seq uint64, ok bool) { return parse(p, size) }

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"github.com/leatlog/leat/bench/rivals"
+	"github.com/leatlog/leat/bench/rivals/arena"
+	"github.com/leatlog/leat/bench/rivals/report"
+)
+
+// targets are what Leat is to reach, all with 64 bytes unless they say otherwise. A side waits as it does by default unless it
+// says otherwise.
+func targets() []report.Target {
+	const reader = "/reader"
+	one, three, fan, group := arena.OneToOne, arena.ThreeToOne, arena.OneToThree, arena.FourByFour
+	list := []report.Target{
+		{What: "appender, batched flush, against the channel", A: "leat/append" + reader, B: "chan", Topology: one, Least: 3.7},
+		{What: "appender, batched flush, against a ring in place with the same wait", A: "leat/append" + reader, B: "ring", Topology: one, Least: 0.9},
+		{What: "appender, batched flush, against a ring in place, both spinning", A: "leat/append" + reader, B: "ring",
+			WaitA: arena.Spin, WaitB: arena.Spin, Topology: one, Least: 0.9},
+		{What: "appender, every record visible at once, against LMAX 1P1C single publish, Yielding", A: "leat/append1" + reader, B: "lmax1",
+			WaitA: arena.Yield, WaitB: arena.Yield, Topology: one, Least: 1},
+		{What: "appender, batches of 10, against LMAX batches of 10, Yielding", A: "leat/append10" + reader, B: "lmax10",
+			WaitA: arena.Yield, WaitB: arena.Yield, Topology: one, Least: 0.5},
+		{What: "appender, batches of 100, against LMAX batches of 100, Yielding", A: "leat/append100" + reader, B: "lmax100",
+			WaitA: arena.Yield, WaitB: arena.Yield, Topology: one, Least: 0.5},
+		{What: "PublishAsync, one producer, against the channel", A: "leat/async" + reader, B: "chan", Topology: one, Least: 1.7},
+		{What: "PublishAsync, three producers, against the channel", A: "leat/async" + reader, B: "chan", Topology: three, Least: 1.7},
+		{What: "PublishBatch(16), three producers, against the channel", A: "leat/batch16" + reader, B: "chan", Topology: three, Least: 3},
+		{What: "three Readers, against a channel for each", A: "leat/append" + reader, B: "chan", Topology: fan, Least: 6},
+		{What: "group of four, push, against kfake", A: "leat/async/group", B: "kfake", Topology: group, Least: 8},
+		{What: "group of four, push, against JetStream in memory", A: "leat/async/group", B: "jetstream", Topology: group, Least: 100},
+		{What: "group of four, push, against Watermill", A: "leat/async/group", B: "watermill", Topology: group, Least: 60},
+		{What: "Publish on an idle partition, p50, against a channel ping-pong (and at most 250 ns)", A: "publish/leat", B: "publish/pingpong",
+			Topology: rivals.Publish, Rate: 1e5, Figure: report.P50, Most: 1},
+		{What: "one processor, three producers, against the channel", A: "leat/async" + reader, B: "chan", Topology: three, Procs: 1, Least: 1.5},
+		{What: "replay, against a loop over the same bytes", A: "replay/leat", B: "replay/sum", Topology: rivals.Replay, Least: 0.5},
+		{What: "replay of 1 KiB, against a loop over the same bytes", A: "replay/leat", B: "replay/sum", Topology: rivals.Replay, Size: 1024, Least: 0.8},
+		{What: "appending behind 10^8 records, against the first 10^6", A: "retention/leat-1e8", B: "retention/leat-1e6", Topology: rivals.Retention,
+			Least: 1 / 1.1},
+		{What: "CPU for each message, against the channel", A: "leat/async" + reader, B: "chan", Topology: one, Figure: report.CPU, Most: 0.7},
+	}
+	for _, rate := range []float64{1e5, 1e6} {
+		for _, f := range []report.Figure{report.P50, report.P99} {
+			list = append(list, report.Target{What: "end to end, spinning, against LMAX BusySpin", A: "leat/append1" + reader, B: "lmax1",
+				WaitA: arena.Spin, WaitB: arena.Spin, Topology: one, Rate: rate, Figure: f, Most: 1})
+		}
+	}
+	for _, f := range []report.Figure{report.P50, report.P99, report.CPU} {
+		list = append(list, report.Target{What: "end to end, default wait, against the channel", A: "leat/async" + reader, B: "chan", Topology: one,
+			Rate: 1e5, Figure: f, Most: 1})
+	}
+	for i := range list {
+		if list[i].Figure == "" {
+			list[i].Figure = report.Rate
+		}
+		if list[i].Size == 0 {
+			list[i].Size = 64
+		}
+	}
+	return list
+}

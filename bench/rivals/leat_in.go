@@ -1,0 +1,168 @@
+package rivals
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/leatlog/leat/bench/rivals/arena"
+	"github.com/leatlog/leat/engine"
+)
+
+func leatIns() []leatIn {
+	ins := []leatIn{
+		{"async", "PublishAsync of each message", false, leatAsync},
+		{"sync", "Publish of each message, which waits for its offset", false, leatSync},
+	}
+	for _, n := range []int{16, 64} {
+		ins = append(ins, leatIn{
+			fmt.Sprintf("batch%d", n), fmt.Sprintf("PublishBatch of up to %d messages", n), false,
+			func(l *leat) (leatProduce, error) {
+				return leatBatch(l, n, func(ctx context.Context, p int, batch []engine.Record) error {
+					return l.parts[p].PublishBatch(ctx, batch)
+				}), nil
+			},
+		})
+	}
+	for _, n := range []int{1, 10, 100, 256} {
+		name, about := fmt.Sprintf("append%d", n), fmt.Sprintf("an exclusive Appender that flushes every %d messages", n)
+		switch n {
+		case 1:
+			about = "an exclusive Appender that flushes each message"
+		case 256:
+			// 256 is what an Appender stages at the most, so this is also what happens to those who flush only before a pause.
+			name, about = "append", "an exclusive Appender that flushes when there is nothing more to send, at least every 256 messages"
+		}
+		ins = append(ins, leatIn{name, about, true, func(l *leat) (leatProduce, error) { return leatAppend(l, n) }})
+	}
+	return append(ins, leatIn{
+		"append-batch64", "an exclusive Appender, AppendBatch of up to 64 messages and a flush", true, leatAppendBatch(64),
+	})
+}
+
+// burst is how many messages a producer that sends one by one asks for at once.
+const burst = 64
+
+func leatAsync(l *leat) (leatProduce, error) {
+	return func(ctx context.Context, f *arena.Feed) error {
+		for n := f.Due(burst); n > 0; n = f.Due(burst) {
+			for range n {
+				p := l.parts[f.Partition()]
+				if err := p.PublishAsync(ctx, engine.Record{Value: f.Next()}, nil); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}, nil
+}
+
+func leatSync(l *leat) (leatProduce, error) {
+	return func(ctx context.Context, f *arena.Feed) error {
+		for n := f.Due(burst); n > 0; n = f.Due(burst) {
+			for range n {
+				p := l.parts[f.Partition()]
+				if _, err := p.Publish(ctx, engine.Record{Value: f.Next()}); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}, nil
+}
+
+// leatBatch collects as many messages as are due and fit a batch, for each partition, and sends them.
+func leatBatch(l *leat, most int, send func(ctx context.Context, partition int, batch []engine.Record) error) leatProduce {
+	size, parts := l.job.Size, len(l.parts)
+	return func(ctx context.Context, f *arena.Feed) error {
+		memory, batches := make([]byte, parts*most*size), make([][]engine.Record, parts)
+		for p := range batches {
+			batches[p] = make([]engine.Record, 0, most)
+		}
+		for n := f.Due(most * parts); n > 0; n = f.Due(most * parts) {
+			for range n { // by turns, so that no partition gets more than fit
+				p := f.Partition()
+				at := (p*most + len(batches[p])) * size
+				value := memory[at : at+size]
+				f.Fill(value)
+				batches[p] = append(batches[p], engine.Record{Value: value})
+			}
+			for p, batch := range batches {
+				if len(batch) == 0 {
+					continue
+				}
+				if err := send(ctx, p, batch); err != nil {
+					return err
+				}
+				batches[p] = batch[:0]
+			}
+		}
+		return nil
+	}
+}
+
+// appenders takes all partitions.
+func (l *leat) appenders() (xs []*engine.Appender, err error) {
+	for _, p := range l.parts {
+		x, err := p.Appender(context.Background())
+		if err != nil {
+			return nil, err
+		}
+		xs = append(xs, x)
+	}
+	return xs, nil
+}
+
+func leatAppendBatch(most int) func(*leat) (leatProduce, error) {
+	return func(l *leat) (leatProduce, error) {
+		appenders, err := l.appenders()
+		return leatBatch(l, most, func(ctx context.Context, p int, batch []engine.Record) error {
+			if _, err := appenders[p].AppendBatch(ctx, batch); err != nil {
+				return err
+			}
+			return appenders[p].Flush()
+		}), err
+	}
+}
+
+// leatAppend appends one by one.
+func leatAppend(l *leat, most int) (leatProduce, error) {
+	appenders, err := l.appenders()
+	if err != nil {
+		return nil, err
+	}
+	if len(appenders) == 1 {
+		return leatAppendOne(appenders[0], most), nil
+	}
+	return func(ctx context.Context, f *arena.Feed) error {
+		for n := f.Due(most * len(appenders)); n > 0; n = f.Due(most * len(appenders)) {
+			for range n {
+				x := appenders[f.Partition()]
+				if _, err := x.Append(ctx, engine.Record{Value: f.Next()}); err != nil {
+					return err
+				}
+			}
+			for _, x := range appenders {
+				if err := x.Flush(); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}, nil
+}
+
+func leatAppendOne(x *engine.Appender, most int) leatProduce {
+	return func(ctx context.Context, f *arena.Feed) error {
+		for n := f.Due(most); n > 0; n = f.Due(most) {
+			for range n {
+				if _, err := x.Append(ctx, engine.Record{Value: f.Next()}); err != nil {
+					return err
+				}
+			}
+			if err := x.Flush(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}

@@ -1,0 +1,45 @@
+package rivals
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"github.com/leatlog/leat/bench/rivals/arena"
+)
+
+// value is a message that travels by value.
+type value interface {
+	[16]byte | [64]byte | [1024]byte
+}
+
+// bytesOf is v[:], which does not work for a type parameter.
+func bytesOf[T value](v *T) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(v)), unsafe.Sizeof(*v))
+}
+
+// opener opens a line.
+type opener = func(*arena.Job) (arena.Line, error)
+
+// bySize picks the opener of the type that has the size of a message.
+func bySize(of16, of64, of1024 opener) opener {
+	return func(j *arena.Job) (arena.Line, error) {
+		switch j.Size {
+		case 16:
+			return of16(j)
+		case 64:
+			return of64(j)
+		case 1024:
+			return of1024(j)
+		}
+		return nil, fmt.Errorf("%w: messages of %d bytes", arena.ErrUnsupported, j.Size)
+	}
+}
+
+// oneProducer refuses several.
+func oneProducer(s arena.Spec) error {
+	if s.Topology.Producers > 1 {
+		return errors.New("it has one producer")
+	}
+	return nil
+}

@@ -321,7 +321,7 @@ func TestBUG049_PollsThatAreCancelled(t *testing.T) {
 		})
 		next := map[int32]engine.Offset{}
 		got, cancelled := 0, 0
-		for i := 0; got < n; i++ {
+		for i := 0; got < n || cancelled == 0; i++ {
 			ctx, cancel := context.WithCancel(background)
 			go func() {
 				for range i % 7 {
@@ -346,7 +346,6 @@ func TestBUG049_PollsThatAreCancelled(t *testing.T) {
 			<-ctx.Done()
 		}
 		work.Wait()
-		assert.Positive(t, cancelled)
 		require.NoError(t, k.Commit())
 		s := g.Stats()
 		assert.Zero(t, s.Lag())

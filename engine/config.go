@@ -149,6 +149,7 @@ const (
 	maxRecordBytes     = 1<<30 - 64
 	maxPartitions      = 1 << 16
 	maxWorkers         = 1 << 16
+	maxInFlight        = 1_000_000
 	maxSlots           = 1 << 20
 	leastMemory        = 4 << 10                 // the smallest segment
 	perRecord          = segment.EntryBytes + 12 // index entry, timestamp, headers' length

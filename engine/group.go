@@ -161,7 +161,7 @@ func (e *Engine) allGroups() []*Group {
 func (g *Group) Name() string { return g.name }
 
 // Config returns the configuration, with every default filled in.
-func (g *Group) Config() GroupConfig { return g.cfg.clone() }
+func (g *Group) Config() GroupConfig { return g.cfg.clone().asGiven() }
 
 // attach makes a topic one of the group's.
 func (g *Group) attach(t *Topic) error {

@@ -169,6 +169,12 @@ func (c GroupConfig) withDefaults() (GroupConfig, error) {
 	if err := c.Settling.window(c.Backoff, c.MaxDeliveries).Check(); err != nil {
 		return c, configError("%v", err)
 	}
+	if len(c.Settling.AckWait) == 0 {
+		c.Settling.AckWait = []time.Duration{group.DefaultAckWait}
+	}
+	if c.Settling.MaxInFlight == 0 {
+		c.Settling.MaxInFlight = group.DefaultMaxInFlight
+	}
 	setDefault(&c.RevokeTimeout, defaultRevokeTimeout)
 	setDefault(&c.ProgressTimeout, defaultProgressTimeout)
 	setDefault(&c.Grace, defaultGrace)
@@ -179,6 +185,19 @@ func (c GroupConfig) withDefaults() (GroupConfig, error) {
 // clone returns a copy with lists of its own.
 func (c GroupConfig) clone() GroupConfig {
 	c.Topics, c.Backoff, c.Settling.AckWait = slices.Clone(c.Topics), slices.Clone(c.Backoff), slices.Clone(c.Settling.AckWait)
+	return c
+}
+
+// asGiven returns c as somebody could have given it: what has no bound is Unlimited.
+func (c GroupConfig) asGiven() GroupConfig {
+	if c.MaxDeliveries == 0 {
+		c.MaxDeliveries = Unlimited
+	}
+	for _, d := range []*time.Duration{&c.ProgressTimeout, &c.ExpireAfter} {
+		if *d == forEver {
+			*d = Unlimited
+		}
+	}
 	return c
 }
 
@@ -318,7 +337,7 @@ type Parallelism struct {
 	Handlers int
 
 	// MaxInFlight is how many records may be read and not processed, and MaxKeys of how many keys, for each partition. 0 means
-	// 1000 and 256.
+	// 1000 and 256; the most is a million.
 	MaxInFlight, MaxKeys int
 
 	_ struct{}
@@ -327,6 +346,9 @@ type Parallelism struct {
 func (p Parallelism) withDefaults() (Parallelism, error) {
 	if p.Handlers < 0 || p.Handlers > maxWorkers || p.MaxInFlight < 0 || p.MaxKeys < 0 {
 		return p, configError("ByKey has a bad number: %d, %d, %d", p.Handlers, p.MaxInFlight, p.MaxKeys)
+	}
+	if p.MaxInFlight > maxInFlight || p.MaxKeys > maxInFlight {
+		return p, configError("ByKey has a number above %d: %d, %d", maxInFlight, p.MaxInFlight, p.MaxKeys)
 	}
 	if p.MaxInFlight == 0 {
 		p.MaxInFlight = 1000

@@ -270,7 +270,11 @@ func (s *Share) balance(now int64) {
 		if !seat.idle || !seat.ready() || seat.queued() > 0 {
 			continue
 		}
-		for from := s.busiest(); from != nil; from = s.busiest() {
+		for {
+			from := s.busiest()
+			if from == nil {
+				return // nor will there be for the next one: queues get longer under mu only
+			}
 			if !from.giveBack() {
 				continue // it has just begun that
 			}

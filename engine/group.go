@@ -247,13 +247,12 @@ func (g *Group) topicEnded(t *Topic, cause error) {
 	g.closing = !errors.Is(cause, ErrTopicDeleted)
 	if g.assigned != nil {
 		g.apply(g.assigned.RemoveTopic(t.name, g.now()))
-	} else {
-		for m := range g.members {
-			m.leaveSeats(t, cause)
-		}
 	}
 	for _, p := range gt.parts {
 		p.close(cause)
+	}
+	for m := range g.members { // only now: what one gives back the others do not get
+		m.leaveSeats(t, cause)
 	}
 	for m := range g.members {
 		if !m.hasTopic() {

@@ -178,7 +178,7 @@ func (c *checker) hold(t *timeline, off int64, before, after int, said []int, go
 		}
 	}
 	for _, i := range gone[a.Member] {
-		if o := &c.h.Ops[i]; o.Call <= b.Call && o.Ret >= a.Call {
+		if c.h.Ops[i].Call <= b.Call { // maybe before a was seen to begin, which had been decided by then
 			free = true
 		}
 	}

@@ -170,9 +170,6 @@ const endless = math.MaxFloat64
 func (m metric) row(a, b Run, o Options) (Row, bool) {
 	r := Row{Name: m.name, Unit: m.unit, A: m.whole(a), B: m.whole(b), higherIsBetter: m.higher}
 	r.Counts = m.counts != nil && m.counts(a, b)
-	if r.A <= 0 && r.B <= 0 {
-		return r, false
-	}
 	if m.window != nil {
 		x, y := m.series(a), m.series(b)
 		if c, ok := shift(x, y); ok {
@@ -181,6 +178,9 @@ func (m metric) row(a, b Run, o Options) (Row, bool) {
 			r.judge(o.Threshold)
 			return r, true
 		}
+	}
+	if r.A <= 0 && r.B <= 0 {
+		return r, false
 	}
 	r.By = min(r.B/r.A-1, endless)
 	r.Low, r.High = r.By, r.By

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leatlog/leat/bench/load/compare"
+	"github.com/leatlog/leat/internal/testkit"
 )
 
 type object = map[string]any
@@ -94,7 +95,7 @@ func verdicts(t *testing.T, a, b synthetic, pairs int) map[compare.Verdict]int {
 }
 
 // pairs is how many. Of 1000, at most 1.6 % are false alarms.
-const pairs = 60
+func pairs() int { return testkit.Rounds(40) }
 
 // TestCompare_FalseAlarms compares runs of one distribution: every difference that is found is none.
 func TestCompare_FalseAlarms(t *testing.T) {
@@ -111,12 +112,12 @@ func TestCompare_FalseAlarms(t *testing.T) {
 		"paced, memory":  {windows: 60, noise: 0.2, memory: 0.5, slower: 1, rate: 1e5},
 		"without a band": {windows: 3, noise: 0.1, slower: 1},
 	} {
-		got := verdicts(t, s, s, pairs)
+		got := verdicts(t, s, s, pairs())
 		alarms := got[compare.Better] + got[compare.Worse] + got[compare.Mixed]
 		t.Logf("%-15s %v", name, got)
 		// Two to four metrics count, each is outside of its band once in 370.
-		assert.LessOrEqual(t, alarms, pairs/20, "%s: %v", name, got)
-		assert.Equal(t, pairs, alarms+got[compare.Same]+got[compare.Unclear])
+		assert.LessOrEqual(t, alarms, pairs()/20, "%s: %v", name, got)
+		assert.Equal(t, pairs(), alarms+got[compare.Same]+got[compare.Unclear])
 	}
 }
 
@@ -132,11 +133,11 @@ func TestCompare_FindsTwentyPercent(t *testing.T) {
 	} {
 		slow := s
 		slow.slower = 1.2
-		got := verdicts(t, s, slow, pairs)
+		got := verdicts(t, s, slow, pairs())
 		t.Logf("%-15s %v", name, got)
-		assert.GreaterOrEqual(t, got[compare.Worse], pairs*95/100, "%s: %v", name, got)
-		got = verdicts(t, slow, s, pairs)
-		assert.GreaterOrEqual(t, got[compare.Better], pairs*95/100, "%s: %v", name, got)
+		assert.GreaterOrEqual(t, got[compare.Worse], pairs()*95/100, "%s: %v", name, got)
+		got = verdicts(t, slow, s, pairs())
+		assert.GreaterOrEqual(t, got[compare.Better], pairs()*95/100, "%s: %v", name, got)
 	}
 }
 
@@ -146,7 +147,7 @@ func TestCompare_BandHoldsTheTruth(t *testing.T) {
 	b := a
 	b.slower = 1.2
 	inside, all := 0, 0
-	for i := range uint64(pairs) {
+	for i := range uint64(pairs()) {
 		c := compare.Compare(read(t, a.result(2*i)), read(t, b.result(2*i+1)), compare.Options{})
 		for _, r := range c.Rows {
 			if strings.HasPrefix(r.Name, "e2e p") && r.Windows[0] > 0 {
@@ -158,7 +159,7 @@ func TestCompare_BandHoldsTheTruth(t *testing.T) {
 			}
 		}
 	}
-	assert.Equal(t, 3*pairs, all)
+	assert.Equal(t, 3*pairs(), all)
 	assert.GreaterOrEqual(t, float64(inside)/float64(all), 0.99)
 }
 

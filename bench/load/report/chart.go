@@ -18,6 +18,7 @@ type chart struct {
 	xName   string
 	lines   []line
 	shade   float64 // the part of x up to here is shaded: the warm-up
+	knee    float64 // if above 0, a line stands there: the highest rate that met its SLO
 	summary string  // in words, for those who do not see the picture
 	table   table
 }
@@ -53,6 +54,17 @@ func (c *chart) SVG() template.HTML {
 		c.draw(&b, s)
 	}
 	return template.HTML(b.String()) // all text in it goes through html.EscapeString
+}
+
+// view returns the chart as the page shows it, with a legend of those of all that have a line.
+func (c *chart) view(all []entry) *view {
+	v := &view{ID: c.id, Title: c.title, About: c.about, SVG: c.SVG(), Table: c.table}
+	if all != nil {
+		for _, l := range c.lines {
+			v.Runs = append(v.Runs, all[l.run])
+		}
+	}
+	return v
 }
 
 func (c *chart) draw(b *strings.Builder, s size) {
@@ -115,6 +127,14 @@ func (c *chart) draw(b *strings.Builder, s size) {
 			}
 		}
 		p(`</g>`)
+	}
+	if c.knee > 0 {
+		x, anchor := px(c.knee), "end"
+		if x < s.left+w/2 {
+			anchor = "start"
+		}
+		p(`<path class="knee" d="M%s %sV%s"/>`, number(x), number(s.top), number(s.top+h))
+		p(`<text class="warmtext" x="%s" y="%s" text-anchor="%s">&#160;knee&#160;</text>`, number(x), number(s.top+14), anchor)
 	}
 	if c.shade > 0 { // above the lines, to be read
 		p(`<text class="warmtext" x="%s" y="%s">warm-up</text>`, number(s.left+5), number(s.top+14))

@@ -36,6 +36,7 @@ type data struct {
 	Style      template.CSS
 	Runs       []entry
 	Summary    table
+	Sweep      []*view
 	Curves     []*view
 	Times      []*view
 	Conditions []table
@@ -57,12 +58,8 @@ func Write(w io.Writer, runs []Run, o Options) error {
 		return errors.New("report: no runs")
 	}
 	runs = distinct(runs)
-	style, err := files.ReadFile("style.css")
-	if err != nil {
-		return err
-	}
 	d := data{
-		Title: o.Title, Foot: o.Foot, Style: template.CSS(style), Several: len(runs) > 1, Summary: summary(runs), Conditions: conditionTables(runs),
+		Title: o.Title, Foot: o.Foot, Several: len(runs) > 1, Summary: summary(runs), Conditions: conditionTables(runs),
 	}
 	if d.Title == "" {
 		d.Title = "Load report: " + strings.Join(names(runs), ", ")
@@ -73,18 +70,22 @@ func Write(w io.Writer, runs []Run, o Options) error {
 			d.Rough = d.Rough || l.of.Count > 0 && l.of.h == nil
 		}
 	}
-	show := func(charts []chart) (views []*view) {
-		for i := range charts {
-			c := &charts[i]
-			v := &view{ID: c.id, Title: c.title, About: c.about, SVG: c.SVG(), Table: c.table}
-			for _, l := range c.lines {
-				v.Runs = append(v.Runs, d.Runs[l.run])
-			}
-			views = append(views, v)
-		}
-		return views
+	for _, c := range curves(runs) {
+		d.Curves = append(d.Curves, c.view(d.Runs))
 	}
-	d.Curves, d.Times = show(curves(runs)), show(times(runs))
+	for _, c := range times(runs) {
+		d.Times = append(d.Times, c.view(d.Runs))
+	}
+	return d.write(w)
+}
+
+// write writes the page.
+func (d data) write(w io.Writer) error {
+	style, err := files.ReadFile("style.css")
+	if err != nil {
+		return err
+	}
+	d.Style = template.CSS(style)
 	var b bytes.Buffer // so that an error leaves no half a page
 	if err := page.Execute(&b, d); err != nil {
 		return fmt.Errorf("report: %w", err)

@@ -44,7 +44,7 @@ func result(seed uint64, slower float64, windows int, whole bool) object {
 	var list []object
 	for i := range windows {
 		w, wd := hdr.New(1, 1<<40, 3), hdr.New(1, 1<<40, 3)
-		for range 20_000 {
+		for range 4000 {
 			v := 500 * slower * math.Exp(0.35*r.NormFloat64())
 			if r.IntN(100) == 0 {
 				v *= 1 + 60*r.ExpFloat64()
@@ -144,6 +144,41 @@ func TestWrite_Several(t *testing.T) {
 	assert.NotContains(t, page, "<no value>")
 	// Three latencies and seven things over time that this run has, each in two sizes.
 	assert.Equal(t, 2*(3+9), strings.Count(page, `<svg class="chart`))
+}
+
+// TestWrite_OneSizeOfEachChart checks what cannot be seen here: that a phone shows the narrow pictures and a desk the wide ones.
+func TestWrite_OneSizeOfEachChart(t *testing.T) {
+	page := write(t, read(t, "a", result(1, 1, 5, true)))
+	assert.Contains(t, page, "\n.wide { display: none; }\n@media (min-width: 40rem) { .wide { display: block; } .narrow { display: none; } }\n")
+	assert.Contains(t, page, "\n  .grid .wide { display: none; } .grid .narrow { display: block; }\n")
+}
+
+func TestWriteSweep(t *testing.T) {
+	var runs []report.Run
+	for i, slower := range []float64{8, 1, 1.2, 1.5, 3} {
+		o := result(uint64(i), slower, 5, true)
+		o["rate"] = []float64{1.6e6, 1e5, 2e5, 4e5, 8e5}[i]
+		runs = append(runs, read(t, "", o))
+	}
+	runs = append(runs, runs[4], read(t, "", object{"schema": 1, "rate_msgs_per_s": 1}))
+	var b bytes.Buffer
+	s := report.Sweep{SLO: "e2e.p99<20us", Knee: 4e5, Text: "the highest rate that meets the SLO is 4e+05 a second <here>"}
+	require.NoError(t, report.WriteSweep(&b, runs, s, report.Options{}))
+	page := b.String()
+	wellFormed(t, page)
+	for _, want := range []string{
+		"<title>Latency against rate: leat, mixed</title>", "meeting e2e.p99&lt;20us", ">e2e p99.9<", "&#160;knee&#160;", "a second &lt;here&gt;",
+	} {
+		assert.Contains(t, page, want)
+	}
+	assert.Equal(t, 2, strings.Count(page, `<svg class="chart`))
+	assert.Equal(t, 2*2, strings.Count(page, "<th scope=\"row\">800\u00a0k/s</th>"), "a row for each run, in two tables")
+	assert.NotContains(t, page, "NaN")
+	assert.NotContains(t, page, "Inf")
+
+	assert.ErrorContains(t, report.WriteSweep(io.Discard, runs[6:], s, report.Options{}), "no runs with a rate")
+	o := object{"schema": 1, "rate_msgs_per_s": 1, "rate": 5}
+	require.NoError(t, report.WriteSweep(&b, []report.Run{read(t, "", o)}, report.Sweep{}, report.Options{}))
 }
 
 // TestWrite_LoadsNothing looks for anything that a browser would fetch or run.

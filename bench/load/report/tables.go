@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 )
@@ -73,7 +74,7 @@ var conditions = []struct {
 	{"The load", []condition{
 		{"engine", []string{"engine"}}, {"scenario", []string{"scenario"}}, {"producers", []string{"producers"}}, {"partitions", []string{"partitions"}},
 		{"readers", []string{"readers"}}, {"subscribers", []string{"subscribers"}}, {"message size", []string{"sizes", "size"}},
-		{"rate", []string{"rate"}}, {"arrival", []string{"arrival"}}, {"keys", []string{"keys"}}, {"publish", []string{"publish"}}, {"wait", []string{"wait"}},
+		{"rate asked for", []string{"rate"}}, {"arrival", []string{"arrival"}}, {"keys", []string{"keys"}}, {"publish", []string{"publish"}}, {"wait", []string{"wait"}},
 		{"seed", []string{"seed"}}, {"warm-up, s", []string{"warmup_s"}}, {"measured, s", []string{"duration_s"}},
 	}},
 	{"The machine", []condition{
@@ -83,6 +84,9 @@ var conditions = []struct {
 		{"core to core and back after, ns", []string{"placement.after_ns"}}, {"commit", []string{"commit"}},
 	}},
 }
+
+// measured are the rows that are never the same, so that it says nothing if they differ.
+var measured = []string{"measured, s", "core to core and back before, ns", "core to core and back after, ns"}
 
 // Fields that are no conditions: they are shown elsewhere, or say nothing by themselves.
 var figures = []string{
@@ -130,7 +134,7 @@ func (t *table) add(runs []Run, name string, cell func(*Run) string) {
 		text := cell(&runs[i])
 		used = used || text != ""
 		r.Cells = append(r.Cells, orDash(text))
-		r.Differs = r.Differs || r.Cells[i] != r.Cells[0]
+		r.Differs = r.Differs || r.Cells[i] != r.Cells[0] && !slices.Contains(measured, name)
 	}
 	if used {
 		t.Rows = append(t.Rows, r)
@@ -174,10 +178,13 @@ func (r *Run) field(path string) string {
 	case bool:
 		return map[bool]string{false: "no", true: "yes"}[v]
 	case float64:
-		if v == float64(int64(v)) {
+		if path == "rate" {
+			return rate(v)
+		}
+		if v == math.Trunc(v) && math.Abs(v) < 1e15 {
 			return fmt.Sprintf("%d", int64(v))
 		}
-		return fmt.Sprintf("%.4g", v)
+		return fmt.Sprintf("%.6g", v)
 	}
 	return ""
 }

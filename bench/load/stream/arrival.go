@@ -117,7 +117,8 @@ func (a Arrival) String() string {
 // ascii is d with us instead of a Greek letter.
 func ascii(d time.Duration) string { return strings.Replace(d.String(), "\u00b5", "u", 1) }
 
-func text(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+// text is v without an exponent, whose minus would be taken for that between FROM and TO.
+func text(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
 // step is a time of constant rate.
 type step struct {

@@ -78,9 +78,20 @@ func (k Knee) String() string {
 	case k.Ending == TooHigh || k.Knee == 0:
 		return "no rate that was tried meets the SLO"
 	case k.Above == 0:
-		return fmt.Sprintf("%.4g a second still meets the SLO, and more was not tried", k.Knee)
+		return figure(k.Knee) + " a second still meets the SLO, and more was not tried"
 	}
-	return fmt.Sprintf("the highest rate that meets the SLO is %.4g a second (%.4g does not)", k.Knee, k.Above)
+	return fmt.Sprintf("the highest rate that meets the SLO is %s a second (%s does not)", figure(k.Knee), figure(k.Above))
+}
+
+// figure writes a rate with four digits: 1.414 M, 14.14 k.
+func figure(v float64) string {
+	switch {
+	case v >= 1e6:
+		return fmt.Sprintf("%.4g M", v/1e6)
+	case v >= 1e4:
+		return fmt.Sprintf("%.4g k", v/1e3)
+	}
+	return fmt.Sprintf("%.4g", v)
 }
 
 func (c *Config) defaults() error {

@@ -93,6 +93,8 @@ func TestFind_Ends(t *testing.T) {
 	assert.Zero(t, k.Above)
 	assert.Equal(t, "5000 a second still meets the SLO, and more was not tried", k.String())
 
+	assert.Equal(t, "the highest rate that meets the SLO is 987.7 k a second (1.235 M does not)", sweep.Knee{Knee: 987_654, Above: 1_234_567}.String())
+
 	k, err = sweep.Find(t.Context(), sweep.Config{From: 100}, sharp(0))
 	require.NoError(t, err)
 	assert.Equal(t, sweep.TooHigh, k.Ending)

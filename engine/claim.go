@@ -63,7 +63,7 @@ func (c *claim) position() Offset {
 	if c.runner != nil {
 		return c.runner.Position()
 	}
-	return Offset(c.part.floor)
+	return c.part.position()
 }
 
 // done is a number that changes when a record is done with.
@@ -167,7 +167,7 @@ func (c *claim) begin() {
 
 // newLane returns what delivers the records of a partition in order.
 func (m *Member) newLane(ctx context.Context, p *groupPart, onEnd func(error)) delivery.Runner {
-	g, floor := m.g, p.floor
+	g, floor := m.g, uint64(p.position())
 	cfg := &delivery.Config{
 		Topic:         p.at.Topic,
 		Handler:       m.handler,
@@ -177,6 +177,7 @@ func (m *Member) newLane(ctx context.Context, p *groupPart, onEnd func(error)) d
 		BatchSize:     m.cfg.BatchSize,
 		ErrorOnGap:    g.cfg.Gap == FailOnGap,
 		GateKept:      true,
+		Tried:         p.tried,
 		Parallel:      m.cfg.ByKey.Handlers,
 		MaxInFlight:   m.cfg.ByKey.MaxInFlight,
 		MaxKeys:       m.cfg.ByKey.MaxKeys,
@@ -254,6 +255,11 @@ func (c *claim) finish(cause error) {
 	}
 	if c.runner != nil {
 		c.part.floor = uint64(c.runner.Position())
+		c.part.seated = c.seat != nil
+		c.part.tried = 0
+		if l, ok := c.runner.(*delivery.Lane); ok {
+			c.part.tried = l.Tried()
+		}
 	}
 	if c.stop != nil {
 		c.stop(cause)

@@ -94,7 +94,7 @@ func (g *Group) put(p *groupPart, off uint64) {
 // reset sets the position of a partition without an owner: what was known of its records is forgotten, also if that is where it
 // was, and tokens from before count no more. The caller holds g.mu.
 func (p *groupPart) reset(off uint64) {
-	p.floor = off
+	p.floor, p.tried = off, 0
 	if p.share != nil {
 		p.seek(p.share.Seek)
 	}

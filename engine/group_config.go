@@ -157,7 +157,7 @@ func (c GroupConfig) withDefaults() (GroupConfig, error) {
 		switch {
 		case topics[name]:
 			return c, configError("topic %s is there twice", name)
-		case name == c.DeadLetter:
+		case name == c.DeadLetter && name != "":
 			return c, configError("DeadLetter is %s, which the group reads", name)
 		}
 		topics[name] = true

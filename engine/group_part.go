@@ -21,10 +21,12 @@ type groupPart struct {
 	p  *Partition
 
 	// Under g.mu.
-	gate  *partition.Gate // while the group has members
-	floor uint64          // the position, while nobody owns the partition
-	share *delivery.Share // of a shared group, and once a seat has had the partition
-	owner *claim          // who has the partition; nil of a shared group
+	gate   *partition.Gate // while the group has members
+	floor  uint64          // the position, while nobody owns the partition
+	seated bool            // the one who had the partition last had a seat: then the share knows the position
+	tried  int             // how often the record there has been delivered, if a lane has done so
+	share  *delivery.Share // of a shared group, and once a seat has had the partition
+	owner  *claim          // who has the partition; nil of a shared group
 }
 
 // close ends what the group has in a partition that is gone. The caller holds g.mu.
@@ -74,8 +76,8 @@ func (p *groupPart) position() Offset {
 	switch {
 	case p.owner != nil && p.owner.runner != nil:
 		return p.owner.runner.Position()
-	case p.share != nil && p.g.cfg.Kind == Shared:
-		return p.share.Position()
+	case p.share != nil && (p.seated || p.g.cfg.Kind == Shared):
+		return p.share.Position() // it may still move: what was given up is being buried
 	}
 	return Offset(p.floor)
 }
@@ -124,7 +126,7 @@ func (p *groupPart) sharing() *delivery.Share {
 			BuryRejected: g.cfg.DeadLetterRejected,
 		}, p.floor)
 		p.share.SetGate(p.gate)
-	} else if g.assigned != nil && p.share.Position() != Offset(p.floor) { // somebody without a seat has had it meanwhile
+	} else if g.assigned != nil && !p.seated && p.share.Position() != Offset(p.floor) { // who had it last had no seat
 		p.seek(p.share.Seek)
 	}
 	return p.share

@@ -189,6 +189,7 @@ func (g *Group) dismiss(m *Member, cause error) {
 	}
 	m.leaving = true
 	m.err = cause
+	m.stop(cause) // handlers that wait for their context need not
 	switch {
 	case g.assigned == nil:
 		m.leaveSeats(nil, cause)
@@ -401,7 +402,7 @@ func (m *Member) Seek(topic string, partition int, to Start) error {
 	}
 	off, err := start(p.p.p.Log().Snapshot())
 	if err == nil {
-		p.floor = off
+		p.reset(off)
 	}
 	return err
 }

@@ -71,6 +71,9 @@ func (m *Member) leaveSeats(t *Topic, cause error) {
 		}
 		s.left = true
 		s.seat.Stop(cause)
+		if s.stop != nil {
+			s.stop(cause)
+		}
 		if m.pull != nil {
 			m.pull.left(s, cause)
 			continue

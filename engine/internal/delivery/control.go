@@ -93,6 +93,15 @@ func (l *Lane) Partition() int { return l.part.Index() }
 // Position returns the offset of the next record to process.
 func (l *Lane) Position() int64 { return int64(l.pos.Load() &^ sealed) }
 
+// Tried returns how often the record at the position has been delivered. It is for when the lane has been stopped or fenced.
+func (l *Lane) Tried() int {
+	tried := l.tried.Load()
+	if tried>>triedBits != uint64(l.Position())<<triedBits>>triedBits {
+		return 0
+	}
+	return int(tried & (1<<triedBits - 1))
+}
+
 // Lag returns how many retained records the lane has not processed.
 func (l *Lane) Lag() int64 {
 	_, at, next := place(l.part, l.Position)

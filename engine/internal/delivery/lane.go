@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/leatlog/leat/engine/internal/dispatch"
+	"github.com/leatlog/leat/engine/internal/group"
 	"github.com/leatlog/leat/engine/internal/partition"
 	"github.com/leatlog/leat/internal/atomicx"
 	"github.com/leatlog/leat/internal/mutant"
@@ -41,6 +42,7 @@ type Config struct {
 	MaxKeys       int             // for a Keyed: how many keys these records may have; 0 means 256
 	ErrorOnGap    bool            // a gap ends the lane with an OffsetError
 	GateKept      bool            // the gate is the owner's, who has added it and removes it
+	Tried         int             // for a Lane: how often the record where it starts has been delivered to others
 	Clock         *atomicx.Clock
 
 	// Rested is broadcast when a lane has nothing to do at the moment.
@@ -114,6 +116,8 @@ type Lane struct {
 	due     int64  // when they may be delivered again; 0 means now
 	dying   error  // with what the handler has failed, if they are to be buried
 	buried  int    // how many of them are
+	carried uint64 // the record that others have had before
+	carry   int    // how often; 0 if it is not that any more
 	gateAt  uint64 // what the gate was last told
 	n       counts
 	over    bool // it has ended
@@ -123,7 +127,10 @@ type Lane struct {
 	// pos is CASed by the worker, stored by Seek and sealed by Fence; Position, Drained and Stats load it. It publishes no
 	// memory.
 	pos atomicx.Uint64
-	_   atomicx.Pad
+	// tried is which record has been delivered last, or which batch begins with it, and how often: stored by the worker before
+	// each call, loaded by Tried. It publishes no memory.
+	tried atomicx.Uint64
+	_     atomicx.Pad
 
 	mu     atomicx.Mutex
 	target uint64 // under mu: where Seek wants the lane
@@ -131,6 +138,9 @@ type Lane struct {
 
 	stats shared
 }
+
+// triedBits is how many bits of tried are the number of deliveries; above them is the record's offset, without its highest bits.
+const triedBits = 16
 
 // sealed in pos says that the position is final.
 const sealed uint64 = 1 << 63
@@ -157,6 +167,8 @@ func New(ctx context.Context, cfg *Config, part *partition.Partition, gate *part
 	}
 	l.gateAt = pos
 	l.seg.Seek(pos)
+	l.carried, l.carry = pos, cfg.Tried
+	l.tried.Store(pos<<triedBits | uint64(min(cfg.Tried, 1<<triedBits-1)))
 	return l, nil
 }
 
@@ -247,7 +259,7 @@ func (l *Lane) obey(w uint32) bool {
 		l.pos.Store(off)
 		l.mu.Unlock()
 		l.seg.Seek(off)
-		l.ready, l.due, l.dying, l.buried = 0, 0, nil, 0
+		l.ready, l.due, l.dying, l.buried, l.carry = 0, 0, nil, 0, 0
 	}
 	if w&wishPause != 0 {
 		l.part.Committed().Cancel(l.rest) // a paused lane costs its publishers nothing
@@ -303,6 +315,13 @@ func (l *Lane) read() bool {
 func (l *Lane) fetch() bool {
 	n := min(l.seg.Window(), l.most)
 	l.attempt, l.at = 0, l.seg.Position()
+	if l.carry > 0 {
+		if l.at == l.carried {
+			l.attempt = l.carry
+		} else {
+			l.carry = 0
+		}
+	}
 	l.take(n)
 	return n > 0
 }
@@ -350,11 +369,17 @@ func (l *Lane) deliver() {
 		l.bury()
 		return
 	}
+	if l.carry > 0 && l.spent() {
+		defer l.leave()
+		l.giveUp(&DeathError{group.DeathReleased})
+		return
+	}
 	if l.cfg.AtMostOnce && !l.commit() && !(mutant.Enabled && mutant.Is(mutant.CommitAfterCall)) { // fenced, or moved by a seek
 		l.leave()
 		return
 	}
 	l.attempt++
+	atomicx.StoreRelease(&l.tried, l.at<<triedBits|uint64(min(l.attempt, 1<<triedBits-1)))
 	l.n.handled += int64(l.ready)
 	if l.attempt > 1 {
 		l.n.redelivered += int64(l.ready)

@@ -94,6 +94,29 @@ func (l *Lane) failed(err error) {
 	}
 }
 
+// spent reports whether what has been read was delivered to others as often as it may be.
+func (l *Lane) spent() bool {
+	return !l.cfg.AtMostOnce && l.cfg.MaxDeliveries > 0 && l.at == l.carried && l.attempt >= l.cfg.MaxDeliveries
+}
+
+// giveUp gives up what has been read without calling the handler.
+func (l *Lane) giveUp(err error) {
+	if l.cfg.Bury != nil {
+		l.dying = err
+		l.bury()
+		return
+	}
+	n, attempt := l.ready, l.attempt
+	l.n.dropped += int64(n)
+	l.commit()
+	l.ready = 0
+	if l.cfg.OnDrop != nil {
+		for i := range n {
+			l.cfg.OnDrop(l.ctx, l.message(i, attempt), err)
+		}
+	}
+}
+
 // callBury calls Bury and turns a panic into an error.
 func (c *Config) callBury(ctx context.Context, m *Message, cause error) (err error) {
 	defer recovered(&err)

@@ -97,6 +97,7 @@ type Seat struct {
 	idle   bool // it rests with nothing to do, and is to be roused; of a pull seat: somebody waits for its records
 	here   bool // its worker is just looking what there is, and need not be roused
 	cause  error
+	acked  int64 // deliveries that were settled as processed by hand
 	nacked int64 // deliveries that were settled as failed: by tokens, or because the handler had failed
 
 	stats shared

@@ -135,7 +135,7 @@ func (t *Seat) Commit() { _ = t.commit(math.MaxInt64) }
 
 // CommitBelow settles those below an offset. That must not lie beyond what seats of this share have taken: the error is an
 // OffsetError.
-func (t *Seat) CommitBelow(off int64) error { return t.commit(off) }
+func (t *Seat) CommitBelow(off int64) error { return t.commit(min(off, math.MaxInt64-1)) }
 
 func (t *Seat) commit(below int64) error {
 	s := t.share
@@ -154,7 +154,7 @@ func (t *Seat) commit(below int64) error {
 		}
 		t.reap()
 	}
-	s.w.AckHeld(t.id, uint64(below))
+	t.acked += int64(s.w.AckHeld(t.id, uint64(below)))
 	s.forget()
 	s.review(s.cfg.Clock.Now())
 	if len(s.gaps) > 0 && int64(s.gaps[0].from) < below && below != math.MaxInt64 {

@@ -432,7 +432,7 @@ func (t *Seat) Stats(now int64) Stats {
 	s.InFlight, s.Dropped, s.Buried = share.InFlight, share.Dropped, share.Buried
 	if t.share.cfg.Manual { // a handler's error says nothing if its record is settled
 		t.share.mu.Lock()
-		s.Failed = t.nacked
+		s.Delivered, s.Failed = t.acked, t.nacked
 		t.share.mu.Unlock()
 	}
 	s.RunningFor, s.Running = t.Inside()

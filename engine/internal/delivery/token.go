@@ -50,6 +50,7 @@ func (k Token) Ack() error {
 	return k.use(true, func(s *Share, now int64) error {
 		err := s.w.Ack(k.seat.id, k.t)
 		if err == nil {
+			k.seat.acked++
 			s.settled(k.t.Offset)
 			s.freed(now)
 		}
@@ -67,7 +68,8 @@ func (k Token) AckThrough() error {
 		for _, seat := range s.seats { // what is settled now must not be delivered any more
 			seat.recallIf(func(d group.Delivery) bool { return d.Token.Offset <= k.t.Offset })
 		}
-		_, err := s.w.AckThrough(k.seat.id, k.t)
+		n, err := s.w.AckThrough(k.seat.id, k.t)
+		k.seat.acked += int64(n)
 		s.forget()
 		s.review(now)
 		return err

@@ -66,7 +66,7 @@ func TestAssigned_DeadlineFences(t *testing.T) {
 	s.tick(deadline)
 	assert.Equal(t, []int{1}, s.of(m2))
 	err := s.g.Owns(at(1), m1, gen)
-	assert.EqualError(t, err, fmt.Sprintf("group: fenced: member %d, partition t/1, generation %d: no longer owned (generation %d, owner %d)",
+	assert.EqualError(t, err, fmt.Sprintf("leat: fenced: member %d, partition t/1, generation %d: no longer owned (generation %d, owner %d)",
 		m1, gen, s.owned[at(1)].gen, m2))
 	_, err = s.g.Released(at(1), m1, gen, s.now)
 	assert.ErrorIs(t, err, group.ErrFenced, "too late")
@@ -568,7 +568,7 @@ func TestAssigned_Strings(t *testing.T) {
 	assert.Equal(t, "Kind(9)", group.Kind(9).String())
 	assert.Equal(t, "Cause(99)", group.Cause(99).String())
 	assert.Equal(t, "Fence(99)", group.Fence(99).String())
-	assert.Equal(t, "group: fenced: member 7: no such member of the group", (&group.FencedError{Reason: group.FenceMember, Member: 7}).Error())
+	assert.Equal(t, "leat: fenced: member 7: no such member of the group", (&group.FencedError{Reason: group.FenceMember, Member: 7}).Error())
 	assert.Equal(t, "0 free", group.Word(0).String())
 	assert.Equal(t, "4 owned", group.Word(4<<2|1).String())
 	assert.Equal(t, "4 revoking", group.Word(4<<2|3).String())

@@ -8,25 +8,25 @@ import (
 var (
 	// ErrFenced is what errors of a stale owner, member or token wrap: a FencedError or a TokenError. Trying again does not
 	// help.
-	ErrFenced = errors.New("group: fenced")
+	ErrFenced = errors.New("leat: fenced")
 
 	// ErrMemberExists is returned by Join for a name that a member has. It works once that member has left.
-	ErrMemberExists = errors.New("group: member exists")
+	ErrMemberExists = errors.New("leat: member exists")
 
 	// ErrName is returned by Join for a member without a name. Trying again does not help.
-	ErrName = errors.New("group: member has no name")
+	ErrName = errors.New("leat: member has no name")
 
 	// ErrNotRevoking is returned by Released for a partition that its owner has not been asked to give back.
-	ErrNotRevoking = errors.New("group: partition is not being revoked")
+	ErrNotRevoking = errors.New("leat: partition is not being revoked")
 
 	// ErrShrink is returned by SetPartitions for a topic that has more partitions already. Trying again does not help.
-	ErrShrink = errors.New("group: partitions cannot be taken from a topic")
+	ErrShrink = errors.New("leat: partitions cannot be taken from a topic")
 
 	// ErrUnknownPartition is returned for a partition that the group has not been told of.
-	ErrUnknownPartition = errors.New("group: unknown partition")
+	ErrUnknownPartition = errors.New("leat: unknown partition")
 
 	// ErrUnknownMember is returned by Forget for a name that no member has.
-	ErrUnknownMember = errors.New("group: unknown member")
+	ErrUnknownMember = errors.New("leat: unknown member")
 )
 
 // Fence is why a member or an owner has been fenced.
@@ -69,9 +69,9 @@ type FencedError struct {
 // Error says who is refused what, and what is the case instead.
 func (e *FencedError) Error() string {
 	if e.Reason == FenceMember {
-		return fmt.Sprintf("group: fenced: member %d: %v", e.Member, e.Reason)
+		return fmt.Sprintf("leat: fenced: member %d: %v", e.Member, e.Reason)
 	}
-	return fmt.Sprintf("group: fenced: member %d, partition %v, generation %d: %v (generation %d, owner %d)",
+	return fmt.Sprintf("leat: fenced: member %d, partition %v, generation %d: %v (generation %d, owner %d)",
 		e.Member, e.Partition, e.Generation, e.Reason, e.Current, e.Owner)
 }
 

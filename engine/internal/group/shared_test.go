@@ -61,7 +61,7 @@ func TestShared_OneRecordToOneMember(t *testing.T) {
 	require.NoError(t, s.Ack(alice, a.Token))
 	err := s.Ack(alice, a.Token)
 	assert.Equal(t, group.TokenSettled, fault(t, err))
-	assert.EqualError(t, err, "group: fenced: member 1, offset 10, acquisition 1: already settled (acquisition 0, attempt 0)")
+	assert.EqualError(t, err, "leat: fenced: member 1, offset 10, acquisition 1: already settled (acquisition 0, attempt 0)")
 	assert.Equal(t, uint64(11), s.Floor())
 }
 

@@ -56,7 +56,7 @@ type TokenError struct {
 
 // Error says what is refused, and why.
 func (e *TokenError) Error() string {
-	return fmt.Sprintf("group: fenced: member %d, offset %d, acquisition %d: %v (acquisition %d, attempt %d)",
+	return fmt.Sprintf("leat: fenced: member %d, offset %d, acquisition %d: %v (acquisition %d, attempt %d)",
 		e.Member, e.Token.Offset, e.Token.ID, e.Reason, e.Current, e.Attempt)
 }
 

@@ -1,0 +1,119 @@
+package engine_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/leatlog/leat/engine"
+)
+
+// TestBUG059_AttemptsOutliveOwners: how often a record has been delivered is known to who has the partition next, so that one
+// whose handler hangs, or whose owners go, is given up in the end.
+func TestBUG059_AttemptsOutliveOwners(t *testing.T) {
+	for _, mode := range []engine.Mode{engine.AtLeastOnce, engine.Manual} {
+		synctest.Test(t, func(t *testing.T) {
+			e := open(t, engine.Config{})
+			topic := create(t, e, "t", engine.TopicConfig{})
+			dead := create(t, e, "dead", engine.TopicConfig{})
+			g := newGroup(t, e, "g", engine.GroupConfig{
+				Mode: mode, MaxDeliveries: 3, DeadLetter: "dead", ProgressTimeout: time.Second, Backoff: []time.Duration{time.Minute},
+				Settling: engine.Settling{AckWait: []time.Duration{time.Hour}},
+			}, "t")
+			var attempts []int
+			join(t, g, handle(func(m *engine.Message) error {
+				if m.Offset == 0 {
+					attempts = append(attempts, m.Attempt)
+					time.Sleep(3 * time.Second) // it is put out meanwhile, and joins again
+				}
+				if mode == engine.Manual {
+					_ = m.Ack()
+				}
+				return nil
+			}), engine.MemberConfig{})
+			publish(t, topic, 0, 2)
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			assert.Equal(t, []int{1, 2, 3}, attempts)
+			assert.EqualValues(t, 2, committed(t, g, "t", 0))
+			assert.EqualValues(t, 1, part(t, dead, 0).Next())
+		})
+	}
+}
+
+// TestBUG059_AttemptsAreTheRecords: they count for that record only, and begin anew with a reset.
+func TestBUG059_AttemptsAreTheRecords(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := open(t, engine.Config{})
+		topic := create(t, e, "t", engine.TopicConfig{})
+		g := newGroup(t, e, "g", engine.GroupConfig{Backoff: []time.Duration{time.Minute}}, "t")
+		var got []delivered
+		h := handle(func(m *engine.Message) error {
+			got = append(got, delivered{m.Partition, m.Offset, m.Attempt, ""})
+			if m.Offset == 1 {
+				return errPoison
+			}
+			return nil
+		})
+		publish(t, topic, 0, 2)
+		require.NoError(t, e.ResetOffsets("g", "t", engine.Earliest(), engine.ResetOptions{}))
+		for range 3 {
+			m := join(t, g, h, engine.MemberConfig{})
+			synctest.Wait()
+			m.Close()
+			<-m.Done()
+		}
+		require.NoError(t, e.ResetOffsets("g", "t", engine.At(1), engine.ResetOptions{}))
+		m := join(t, g, h, engine.MemberConfig{})
+		synctest.Wait()
+		m.Close()
+		<-m.Done()
+		assert.Equal(t, []delivered{{0, 0, 1, ""}, {0, 1, 1, ""}, {0, 1, 2, ""}, {0, 1, 3, ""}, {0, 1, 1, ""}}, got)
+	})
+}
+
+// TestMember_HandlersContext ends when the member does, or the partition is not its any more, so that a handler which waits for
+// it returns.
+func TestMember_HandlersContext(t *testing.T) {
+	for name, end := range map[string]func(e *engine.Engine, g *engine.Group, m *engine.Member) error{
+		"close":        func(_ *engine.Engine, _ *engine.Group, m *engine.Member) error { m.Close(); return nil },
+		"evict":        func(_ *engine.Engine, g *engine.Group, m *engine.Member) error { return g.Evict(m.Name()) },
+		"delete topic": func(e *engine.Engine, _ *engine.Group, _ *engine.Member) error { return e.DeleteTopic("t") },
+	} {
+		for _, kind := range []engine.GroupKind{engine.Assigned, engine.Shared} {
+			t.Run(kind.String()+"/"+name, func(t *testing.T) {
+				watchdog(t)
+				e := open(t, engine.Config{})
+				topic := create(t, e, "t", engine.TopicConfig{})
+				g := newGroup(t, e, "g", engine.GroupConfig{Kind: kind}, "t")
+				in := make(chan struct{}, 10)
+				m := join(t, g, engine.HandlerFunc(func(ctx context.Context, _ *engine.Message) error {
+					in <- struct{}{}
+					<-ctx.Done()
+					return context.Cause(ctx)
+				}), engine.MemberConfig{Name: "m"})
+				publish(t, topic, 0, 1)
+				<-in
+				require.NoError(t, end(e, g, m))
+				<-m.Done()
+			})
+		}
+	}
+}
+
+// TestConsumer_CommitToTheEndOfTime is as far beyond as any other offset that was not returned.
+func TestConsumer_CommitToTheEndOfTime(t *testing.T) {
+	e := open(t, engine.Config{})
+	topic := create(t, e, "t", engine.TopicConfig{})
+	g := newGroup(t, e, "g", engine.GroupConfig{}, "t")
+	publish(t, topic, 0, 2)
+	k := consumer(t, g, engine.MemberConfig{})
+	poll(t, k, 2)
+	var off *engine.OffsetError
+	require.ErrorAs(t, k.CommitTo("t", 0, 1<<63-1), &off)
+	assert.Zero(t, committed(t, g, "t", 0))
+}

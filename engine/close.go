@@ -13,8 +13,9 @@ import (
 )
 
 // Drain lets what is under way come to its end: from now on only handlers may publish and no topic can be created; it
-// returns when every accepted record is in its log, every callback has run, no handler runs, and every subscription that is
-// not paused has processed all there is. What an Appender has staged and not flushed is not waited for. Then Close. A
+// returns when every accepted record is in its log, every callback has run, no handler runs, and every subscription and every
+// group that has members with handlers, as far as they are not paused, has processed all there is, which in Manual mode is:
+// settled. What is left for a Consumer is not waited for. What an Appender has staged and not flushed is not waited for. Then Close. A
 // subscription that is stuck, or fails for ever, makes it last until ctx
 // ends; the error then says which. From inside a handler, callback or hook it is ErrSelfBlock: that would wait for itself.
 //

@@ -31,7 +31,7 @@ var (
 	// ErrTopicExists is returned by CreateTopic for a name that is taken.
 	ErrTopicExists = errors.New("leat: topic exists")
 
-	// ErrName is returned for a topic name or subscription ID that breaks the rules: 1 to 249 of a-z, A-Z, 0-9, dot, dash
+	// ErrName is returned for the name of a topic, subscription, group or member that breaks the rules: 1 to 249 of a-z, A-Z, 0-9, dot, dash
 	// and underscore, and neither "." nor "..".
 	ErrName = errors.New("leat: bad name")
 

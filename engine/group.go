@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/leatlog/leat/engine/internal/dispatch"
 	"github.com/leatlog/leat/engine/internal/due"
 	"github.com/leatlog/leat/engine/internal/group"
 	"github.com/leatlog/leat/engine/internal/names"
@@ -42,6 +43,7 @@ type Group struct {
 	topics   map[string]*groupTopic
 	members  map[*Member]struct{} // those that are not done
 	byID     map[group.MemberID]*Member
+	limiter  *dispatch.Limiter          // nil until a member needs it
 	sitting  int                        // of a shared group: how many members have seats
 	present  bool                       // there are members, and gates
 	todo     []group.Action             // what the coordinator has decided and is not carried out
@@ -155,6 +157,17 @@ func (e *Engine) allGroups() []*Group {
 	}
 	slices.SortFunc(all, func(a, b *Group) int { return strings.Compare(a.name, b.name) })
 	return all
+}
+
+// commonLimiter returns what the members of an assigned group have in common that ask for no limit of their own: so that a
+// group whose handlers hang does not take all workers.
+func (g *Group) commonLimiter() *dispatch.Limiter {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.limiter == nil {
+		g.limiter = g.e.work.NewLimiter(max(1, g.e.cfg.Workers-1))
+	}
+	return g.limiter
 }
 
 // Name returns the group's name.

@@ -59,7 +59,7 @@ func (g *Group) reset(topic string, to Start, o ResetOptions) error {
 	}
 	targets := make([]uint64, len(parts))
 	for i, p := range parts {
-		off, err := to.from(p.p.p, startLatest, p.position())(p.p.p.Log().Snapshot())
+		off, err := to.from(p.p.p, p.position())(p.p.p.Log().Snapshot())
 		if err != nil {
 			return fmt.Errorf("leat: partition %d: %w", p.at.Index, err)
 		}

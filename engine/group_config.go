@@ -114,7 +114,7 @@ type GroupConfig struct {
 	ExpireAfter time.Duration
 
 	// NonGating says that publishers do not wait for this group: what it has not read may be dropped. A group without members
-	// never makes them wait.
+	// never makes them wait; a static member that is away is one until Grace is over.
 	NonGating bool
 
 	// Gap says what to do about records that were dropped before they were delivered: FailOnGap ends the member that finds
@@ -248,8 +248,9 @@ type MemberConfig struct {
 	// Topics are which of the group's topics the member wants. Empty means all.
 	Topics []string
 
-	// MaxConcurrency is how many records the member works on at a time. 0 means: in an assigned group one less than the engine
-	// has workers, each of another partition; in a shared group one. It does not bound a Dedicated member.
+	// MaxConcurrency is how many handlers of the member run at a time. 0 means: in a shared group one; in an assigned group as
+	// many as the others leave, all members that say nothing together one less than the engine has workers, so that a group which
+	// hangs does not take them all. It does not bound a Dedicated member, and is not for a Consumer.
 	MaxConcurrency int
 
 	// Dedicated gives each partition of the member a goroutine of its own, apart from the engine's workers; in a shared group
@@ -268,7 +269,8 @@ type MemberConfig struct {
 	NoRejoin bool
 
 	// OnAssigned is told of partitions that the member has got, before any of their records is delivered. OnRevoked is told of
-	// those that it gives back, when no handler of theirs runs any more; it may still commit and acknowledge. OnLost is told
+	// those that it gives back, when no handler of theirs runs any more; it may still commit and acknowledge (a Consumer by CommitTo:
+	// Commit would take in what a Poll beside it has returned). OnLost is told
 	// of those that it has lost, for what it had: it can commit nothing there. Each partition that OnAssigned was told of comes
 	// to one of the other two, once. They are called one at a time for each member, on a goroutine of their own, and may do
 	// what a handler may. In a shared group nobody has a partition and they are not called.
@@ -333,7 +335,8 @@ func (c MemberConfig) withDefaults(g *Group, push bool) (MemberConfig, error) {
 // only. The position is the end of the gap-free prefix of what is processed: what is processed above it is delivered again
 // to who goes on from there.
 type Parallelism struct {
-	// Handlers is how many handlers may run at a time for each partition. 0 means one at a time: no parallelism.
+	// Handlers is how many handlers may run at a time for each partition, as far as MaxConcurrency allows. 0 means one at a
+	// time: no parallelism.
 	Handlers int
 
 	// MaxInFlight is how many records may be read and not processed, and MaxKeys of how many keys, for each partition. 0 means

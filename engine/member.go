@@ -68,6 +68,7 @@ func (g *Group) Join(h Handler, c MemberConfig) (*Member, error) {
 
 // newMember returns a member that has not joined yet.
 func (g *Group) newMember(c MemberConfig, h delivery.Handler, pull *Consumer) (*Member, error) {
+	limited := c.MaxConcurrency > 0
 	c, err := c.withDefaults(g, pull == nil)
 	if err != nil {
 		return nil, err
@@ -80,8 +81,12 @@ func (g *Group) newMember(c MemberConfig, h delivery.Handler, pull *Consumer) (*
 	m := &Member{g: g, name: c.Name, cfg: c, handler: h, pull: pull, done: make(chan struct{})}
 	m.ctx, m.stop = context.WithCancelCause(g.e.ctx)
 	m.opt.Dedicated = c.Dedicated
-	if !c.Dedicated && pull == nil {
+	switch {
+	case c.Dedicated || pull != nil:
+	case limited || g.cfg.Kind == Shared:
 		m.opt.Limiter = g.e.work.NewLimiter(c.MaxConcurrency)
+	default:
+		m.opt.Limiter = g.commonLimiter()
 	}
 	return m, nil
 }
@@ -148,7 +153,7 @@ func (m *Member) Group() *Group { return m.g }
 func (m *Member) Done() <-chan struct{} { return m.done }
 
 // Err returns nil while the member is alive, and then what ended it: ErrMemberClosed, ErrReplaced, ErrRemoved, ErrClosed,
-// ErrTopicDeleted if the last of its topics is gone, ErrGroupDeleted, or an *OffsetError under FailOnGap. A member that was
+// ErrNoProgress, ErrTopicDeleted if the last of its topics is gone, ErrGroupDeleted, or an *OffsetError under FailOnGap. A member that was
 // put out for lack of progress and will join again is alive.
 func (m *Member) Err() error {
 	m.g.mu.Lock()
@@ -390,7 +395,7 @@ func (m *Member) Seek(topic string, partition int, to Start) error {
 	if err != nil {
 		return err
 	}
-	start := to.from(p.p.p, startLatest, p.position())
+	start := to.from(p.p.p, p.position())
 	if g.assigned == nil {
 		return p.sharing().Seek(start)
 	}

@@ -319,3 +319,26 @@ func TestMember_Batches(t *testing.T) {
 		}
 	})
 }
+
+// TestGroup_HungMembersLeaveAWorker: however many members of an assigned group hang, others are served.
+func TestGroup_HungMembersLeaveAWorker(t *testing.T) {
+	watchdog(t)
+	e := open(t, engine.Config{Workers: 3})
+	topic := create(t, e, "t", engine.TopicConfig{Partitions: 6})
+	g := newGroup(t, e, "g", engine.GroupConfig{}, "t")
+	b := newBlocker()
+	t.Cleanup(b.release)
+	for range 3 {
+		join(t, g, b, engine.MemberConfig{})
+	}
+	for i := range 6 {
+		publish(t, topic, i, 1)
+	}
+	<-b.in
+	<-b.in
+	other := create(t, e, "other", engine.TopicConfig{})
+	var got book
+	subscribe(t, other, &got, engine.SubscribeConfig{})
+	publish(t, other, 0, 10)
+	await(func() bool { return got.len() == 10 })
+}

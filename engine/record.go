@@ -30,13 +30,15 @@ func MakeHeaders(hs ...Header) Headers { return segment.MakeHeaders(hs...) }
 // Published says where a record was put: its Partition and its Offset there.
 type Published = partition.Published
 
-// Message is a record on its way to a handler, with its topic and the number of the attempt. It is valid until the handler
-// returns; Record.Clone makes a copy that stays.
+// Message is a record on its way to a handler, with its Topic and the number of the Attempt. It is valid until the handler
+// returns; Record.Clone makes a copy that stays. In Manual mode it is settled by its methods Ack, AckThrough, Nack and
+// Reject, or by those of its Token when it is not valid any more; Extend gives more time for it.
 type Message = delivery.Message
 
-// Handler gets the records of a subscription: one call at a time for each partition, in offset order. It may block, panic,
-// and call anything of the engine, with ctx where a context is asked for. Returning nil says that the record is processed.
-// ctx ends when the subscription does.
+// Handler gets the records of a subscription, or those that fall to a member of a group: one call at a time for each partition,
+// in offset order, but with ByKey, in Manual mode for what comes again, and in shared groups. It may block, panic, and call
+// anything of the engine, with ctx where a context is asked for. Returning nil says that the record is processed, but in
+// Manual mode. ctx ends when the subscription or member does, or the member loses the partition.
 type Handler interface {
 	OnMessage(ctx context.Context, m *Message) error
 }
@@ -55,5 +57,6 @@ type BatchHandler interface {
 	OnBatch(ctx context.Context, ms []Message) error
 }
 
-// Token stands for one delivery of one record in Manual mode, to settle it when the message is not valid any more.
+// Token stands for one delivery of one record in Manual mode, to settle it when the message is not valid any more, from any
+// goroutine: Ack, AckThrough, Nack, Extend, Reject, Deadline. It is a value that can be copied and kept.
 type Token = delivery.Token

@@ -7,7 +7,8 @@ import (
 	"github.com/leatlog/leat/engine/internal/partition"
 )
 
-// Start says where in a partition to begin. The zero value is the default of whoever takes it.
+// Start says where in a partition to begin. The zero value is the default of whoever takes it; Seek and ResetOffsets have
+// none, and refuse it.
 type Start struct {
 	kind startKind
 	n    int64
@@ -55,9 +56,13 @@ func Last(n int64) Start { return Start{kind: startLast, n: n} }
 func Shift(n int64) Start { return Start{kind: startShift, n: n} }
 
 // from is in for who is at a position already.
-func (s Start) from(p *partition.Partition, def startKind, at Offset) func(first, next uint64) (uint64, error) {
-	if s.kind != startShift {
-		return s.in(p, def)
+func (s Start) from(p *partition.Partition, at Offset) func(first, next uint64) (uint64, error) {
+	switch s.kind {
+	case startShift:
+	case startDefault:
+		return func(uint64, uint64) (uint64, error) { return 0, configError("no Start says where to go") }
+	default:
+		return s.in(p, startLatest)
 	}
 	return func(first, next uint64) (uint64, error) {
 		from := min(max(uint64(at), first), next)

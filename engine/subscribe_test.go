@@ -59,6 +59,10 @@ func TestSubscribe_StartPositions(t *testing.T) {
 			for i := range 2 {
 				assert.Equal(t, upTo(try.first, 100), got.offsets(int32(i)))
 				want := append(got.offsets(int32(i)), upTo(try.first, 100)...)
+				if try.start == (engine.Start{}) {
+					require.ErrorIs(t, s.Seek(i, try.start), engine.ErrConfig, "it says nothing")
+					continue
+				}
 				require.NoError(t, s.Seek(i, try.start))
 				caughtUp(s)
 				assert.Equal(t, want, got.offsets(int32(i)))

@@ -224,7 +224,7 @@ func (s *Subscription) Seek(partition int, to Start) error {
 	if err != nil {
 		return err
 	}
-	return l.Seek(to.from(s.t.made.load()[partition].p, startLatest, l.Position()))
+	return l.Seek(to.from(s.t.made.load()[partition].p, l.Position()))
 }
 
 // Position returns the offset of the next record to process: everything below it is processed, or was skipped by Seek.

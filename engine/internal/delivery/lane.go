@@ -315,9 +315,9 @@ func (l *Lane) read() bool {
 func (l *Lane) fetch() bool {
 	n := min(l.seg.Window(), l.most)
 	l.attempt, l.at = 0, l.seg.Position()
-	if l.carry > 0 {
+	if l.carry > 0 && n > 0 {
 		if l.at == l.carried {
-			l.attempt = l.carry
+			l.attempt, n = l.carry, 1 // by itself: what may have been in one batch with it is counted anew
 		} else {
 			l.carry = 0
 		}

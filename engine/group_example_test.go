@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+	"sync/atomic"
 
 	"github.com/leatlog/leat/engine"
 )
@@ -56,4 +57,43 @@ func Example_orders() {
 	// ann: [order 0 order 2 order 4]
 	// bob: [order 1 order 3 order 5]
 	// true leat: unknown group: "waiters"
+}
+
+// A group of one member that is called and one that polls: they share the partitions. What is polled is committed by the
+// next Poll, by Commit, or by Close.
+func ExampleEngine_CreateGroup() {
+	ctx := context.Background()
+	e := must(engine.Open(engine.Config{}))
+	defer e.Close()
+	orders := must(e.CreateTopic("orders", engine.TopicConfig{Partitions: 2, Partitioner: engine.RoundRobin()}))
+	must(e.CreateTopic("unpaid", engine.TopicConfig{}))
+	for i := range 4 {
+		must(orders.Publish(ctx, engine.Record{Value: fmt.Appendf(nil, "order %d", i)}))
+	}
+
+	billing := must(e.CreateGroup("billing", engine.GroupConfig{
+		Topics:     []string{"orders"},
+		Start:      engine.Earliest(), // or only what is published from now on
+		DeadLetter: "unpaid",
+	}))
+	var handled atomic.Int64
+	handler := engine.HandlerFunc(func(context.Context, *engine.Message) error { handled.Add(1); return nil })
+	consumer := must(billing.Consumer(engine.MemberConfig{Name: "polls"}))
+	for len(consumer.Assignment()) > 1 || handled.Load() == 0 {
+		if handled.Load() == 0 && len(billing.Stats().Members) == 1 {
+			must(billing.Join(handler, engine.MemberConfig{Name: "is called"}))
+		}
+		runtime.Gosched()
+	}
+	messages := must(consumer.Poll(ctx, 100))
+	fmt.Println("polled", len(messages), "in order:", messages[0].Offset < messages[1].Offset)
+	try(consumer.Commit())
+	try(e.Drain(ctx))
+	fmt.Println("called for", handled.Load())
+	s := must(e.DescribeGroup("billing"))
+	fmt.Println(len(s.Members), "members, behind by", s.Lag())
+	// Output:
+	// polled 2 in order: true
+	// called for 2
+	// 2 members, behind by 0
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -30,9 +31,12 @@ func TestBUG023_EachRecordComesBackInItsOwnTime(t *testing.T) {
 		wait := []time.Duration{time.Second, 5 * time.Second, 20 * time.Second}
 		s := newShare(t, p, delivery.ShareConfig{Manual: true, Window: group.SharedConfig{AckWait: wait, MaxDeliveries: 5}})
 		start := time.Now()
+		var mu sync.Mutex
 		got := map[int64][]string{}
 		for range 2 {
 			s.run(t, func(_ context.Context, m *Message) error {
+				mu.Lock()
+				defer mu.Unlock()
 				got[m.Offset] = append(got[m.Offset], fmt.Sprintf("%d@%v", m.Attempt, time.Since(start)))
 				return nil
 			})
@@ -66,9 +70,12 @@ func TestShare_BackoffOfEachFailure(t *testing.T) {
 			Backoff: []time.Duration{time.Second, 5 * time.Second, 20 * time.Second},
 		}})
 		start := time.Now()
+		var mu sync.Mutex
 		got := map[int64][]string{}
 		for range 2 {
 			s.run(t, func(_ context.Context, m *Message) error {
+				mu.Lock()
+				defer mu.Unlock()
 				got[m.Offset] = append(got[m.Offset], fmt.Sprintf("%d@%v", m.Attempt, time.Since(start)))
 				if m.Attempt < 5 {
 					return errPoison
@@ -99,9 +106,12 @@ func TestShare_HandlerThatHangs(t *testing.T) {
 			p := newPart(t, partitionSetup{workers: 3, segments: 100})
 			s := newShare(t, p, delivery.ShareConfig{Window: group.SharedConfig{AckWait: []time.Duration{10 * time.Second}}})
 			out := make(chan struct{})
+			var mu sync.Mutex
 			var got []entry
 			handle := func(_ context.Context, m *Message) error {
+				mu.Lock()
 				got = append(got, entry{m.Offset, m.Attempt})
+				mu.Unlock()
 				if m.Offset == 30 && m.Attempt == 1 {
 					<-out
 				}

@@ -273,7 +273,7 @@ func (s *Share) balance(now int64) {
 		for {
 			from := s.busiest()
 			if from == nil {
-				return // nor will there be for the next one: queues get longer under mu only
+				return // nor is there for the next one: what a seat is about to begin is left to it
 			}
 			if !from.giveBack() {
 				continue // it has just begun that

@@ -17,6 +17,7 @@ import (
 
 const (
 	chaosDeliveries = 3
+	chaosHandlers   = 4 // by key, at most
 	chaosAckWait    = 15 * time.Millisecond
 	chaosProgress   = 20 * time.Millisecond
 )
@@ -416,7 +417,7 @@ type chaosSub struct {
 func (x *chaosRun) subscribeAll(rng *rand.Rand, ct *chaosTopic) {
 	x.subscribe(rng, ct, "ordered", engine.AtLeastOnce, engine.SubscribeConfig{})
 	x.subscribe(rng, ct, "once", engine.AtMostOnce, engine.SubscribeConfig{})
-	x.subscribe(rng, ct, "keyed", engine.AtLeastOnce, engine.SubscribeConfig{ByKey: engine.Parallelism{Handlers: 2 + rng.IntN(3), MaxInFlight: 1 + rng.IntN(50)}})
+	x.subscribe(rng, ct, "keyed", engine.AtLeastOnce, engine.SubscribeConfig{ByKey: engine.Parallelism{Handlers: 2 + rng.IntN(chaosHandlers-1), MaxInFlight: 1 + rng.IntN(50)}})
 	x.subscribe(rng, ct, "manual", engine.Manual, engine.SubscribeConfig{})
 	x.subscribe(rng, ct, "batches", engine.Mode(rng.IntN(3)), engine.SubscribeConfig{BatchSize: 1 + rng.IntN(20)})
 }
@@ -433,7 +434,7 @@ func newChaosSub(rng *rand.Rand, x *chaosRun, ct *chaosTopic, name string, mode 
 	s := &chaosSub{topic: ct, chaosConsumer: &chaosConsumer{name: name, kind: check.Broadcast, mode: mode}}
 	s.choose(rng)
 	s.forwards = s.forwards && ct != x.out
-	s.register(x, check.ConsumerConfig{ByKey: c.ByKey.Handlers > 0, Protected: !ct.trims && !c.NonGating})
+	s.register(x, check.ConsumerConfig{ByKey: c.ByKey.Handlers > 0, Handlers: c.ByKey.Handlers, Protected: !ct.trims && !c.NonGating})
 	return s
 }
 

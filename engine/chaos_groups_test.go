@@ -88,7 +88,7 @@ func (x *chaosRun) addGroup(rng *rand.Rand, g *chaosGroup) {
 		g.hangs = true
 		c.ProgressTimeout = chaosProgress
 	}
-	cfg := check.ConsumerConfig{ByKey: g.keyed, Held: g.polls, Impatient: !g.patient}
+	cfg := check.ConsumerConfig{ByKey: g.keyed, Handlers: chaosHandlers, Held: g.polls, Impatient: !g.patient}
 	kind := g.kind
 	switch {
 	case g.commit:
@@ -204,7 +204,7 @@ func (g *chaosGroup) join(rng *rand.Rand, plain bool) {
 		var h engine.Handler = engine.HandlerFunc(func(ctx context.Context, m *engine.Message) error { return g.handle(ctx, cm, m) })
 		switch {
 		case g.keyed && rng.IntN(4) > 0:
-			c.ByKey = engine.Parallelism{Handlers: 1 + rng.IntN(4), MaxInFlight: rng.IntN(50)}
+			c.ByKey = engine.Parallelism{Handlers: 1 + rng.IntN(chaosHandlers), MaxInFlight: rng.IntN(50)}
 		case rng.IntN(4) == 0:
 			c.BatchSize = 1 + rng.IntN(10)
 			h = batchFunc(func(ctx context.Context, ms []engine.Message) error { return g.handleBatch(ctx, cm, ms) })

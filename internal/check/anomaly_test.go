@@ -197,6 +197,25 @@ var examples = []example{
 		s.log.Assign(o, 0)
 		s.handle(o, either(bad, []int64{0, 1, 2}, []int64{0, 2, 1})...)
 	}},
+	{anomaly: check.PollSkip, name: "seek before the first delivery of a manual subscription is seen", play: func(s *scene, bad bool) {
+		s.send(0, 1, 2)
+		o := s.subscriber(s.rec.Consumer("manual sub", check.ConsumerConfig{Mode: check.Manual}))
+		s.log.Seek(o.Consumer, s.p, either(bad, int64(2), 1)).Ok()
+		s.handle(o, 0) // was on its way
+		s.handle(o, 2)
+	}},
+	{anomaly: check.PollSkip, name: "its last delivery outlived its owner", play: func(s *scene, bad bool) {
+		s.send(0, 1)
+		group := s.rec.Consumer("twice", check.ConsumerConfig{Kind: check.Assigned, MaxDeliveries: 2})
+		o := s.owner(group, s.a, 1)
+		s.log.Assign(o, 0)
+		last := s.again(o, 0, either(bad, 2, 1))
+		s.log.Lost(o)
+		last.Ok()
+		o = s.owner(group, s.b, 2)
+		s.log.Assign(o, 0)
+		s.handle(o, 1)
+	}},
 	{anomaly: check.Retention, name: "low mark falls", play: func(s *scene, bad bool) {
 		s.send(0, 1, 2)
 		s.log.Low(s.p).Is(2)
@@ -310,6 +329,17 @@ var examples = []example{
 		s.log.Nack(x, 0, 1).Ok()
 		s.again(y, 0, 2).Ok()
 		s.log.Ack(either(bad, y, x), 0, either(bad, 2, 1)).Ok()
+	}},
+	{anomaly: check.ZombieCommit, name: "attempts begin anew after a seek", play: func(s *scene, bad bool) {
+		s.send(0)
+		x, y := s.owner(s.shared, s.a, 0), s.owner(s.shared, s.b, 0)
+		s.handle(x, 0)
+		s.log.Nack(x, 0, 1).Ok()
+		if !bad {
+			s.log.Seek(s.shared, s.p, 0).Ok()
+		}
+		s.again(y, 0, 2).Ok() // before the seek, but is seen late
+		s.log.Ack(x, 0, 1).Ok()
 	}},
 	{anomaly: check.ZombieCommit, name: "settled twice", play: func(s *scene, bad bool) {
 		s.send(0)
@@ -437,6 +467,19 @@ var examples = []example{
 		s.log.Leave(s.shared, s.a).Ok()
 		s.again(s.owner(s.shared, s.b, 0), 0, 2).Ok()
 	}},
+	{anomaly: check.OverDelivery, name: "polled before a seek and seen after what came of it", play: func(s *scene, bad bool) {
+		s.send(0)
+		x, y := s.owner(s.shared, s.a, 0), s.owner(s.shared, s.b, 0)
+		s.handle(x, 0)
+		s.log.Nack(x, 0, 1).Ok()
+		if !bad {
+			s.log.Seek(s.shared, s.p, 0).Ok()
+		}
+		s.handle(x, 0)
+		s.log.Ack(x, 0, 1).Ok()
+		s.again(y, 0, 2).Ok()
+		s.log.Ack(y, 0, 2).Fail()
+	}},
 	{anomaly: check.LateHandler, name: "given back", play: func(s *scene, bad bool) {
 		s.send(0, 1)
 		o := s.owner(s.group, s.a, 1)
@@ -482,6 +525,24 @@ var examples = []example{
 		if bad {
 			s.handle(o, 2)
 		}
+	}},
+	{anomaly: check.LateHandler, name: "fenced, by key", play: func(s *scene, bad bool) {
+		for off := range int64(3) {
+			s.sendKey(off, uint64(1+off%2))
+		}
+		o := s.owner(s.keyed, s.a, 1)
+		s.log.Assign(o, 0)
+		s.log.Fence(o).Ok()
+		s.handle(o, 0, either(bad, int64(1), 2)) // were on their way, each in a handler of its own
+	}},
+	{anomaly: check.LateHandler, name: "fenced, more than there are handlers", play: func(s *scene, bad bool) {
+		for off := range int64(3) {
+			s.sendKey(off, uint64(1+off))
+		}
+		o := s.owner(s.rec.Consumer("two", check.ConsumerConfig{Kind: check.Assigned, ByKey: true, Handlers: 2}), s.a, 1)
+		s.log.Assign(o, 0)
+		s.log.Fence(o).Ok()
+		s.handle(o, either(bad, []int64{0, 1}, []int64{0, 1, 2})...)
 	}},
 	{anomaly: check.LateHandler, name: "what was polled may go on", play: func(s *scene, bad bool) {
 		s.send(0, 1)

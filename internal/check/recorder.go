@@ -37,6 +37,9 @@ type ConsumerConfig struct {
 	// The keys are those of the payloads.
 	ByKey bool
 
+	// Handlers is how many handlers of one owner run at the same time at most, with ByKey. 0 means that it is not known.
+	Handlers int
+
 	// MaxDeliveries is after how many failed deliveries a record counts as given up. 0 means that only OpDropped says so.
 	MaxDeliveries int
 

@@ -48,7 +48,7 @@ type timeline struct {
 	gapsAt  map[int64][]int // the same, by where it begins
 	dropped map[int64]int   // the first operation that gave a record up
 	tries   map[int64]int   // deliveries of a record that count towards MaxDeliveries
-	gaveUp  map[int64]int64 // when they were that many
+	gaveUp  map[int64]int64 // since when it may have been given up
 	idles   []int
 	leaves  []int
 
@@ -61,6 +61,7 @@ func (c *checker) stream(s *stream) {
 	t := &timeline{stream: s, byGen: make(map[uint64]int)}
 	c.sortOut(t)
 	c.ownerships(t)
+	c.cutShort(t)
 	if s.consumer == 0 {
 		c.positions(t)
 		return
@@ -101,12 +102,11 @@ func (c *checker) sortOut(t *timeline) {
 				for k := range o.Recs {
 					off := o.Recs[k].Off
 					if put(&t.tries, off, t.tries[off]+1); t.tries[off] == t.cfg.MaxDeliveries {
-						if t.gaveUp == nil {
-							t.gaveUp = make(map[int64]int64)
+						when := o.Call
+						if o.Res == Fail {
+							when = o.Ret
 						}
-						if t.gaveUp[off] = o.Call; o.Res == Fail {
-							t.gaveUp[off] = o.Ret
-						}
+						put(&t.gaveUp, off, when)
 					}
 				}
 			}
@@ -174,9 +174,9 @@ func (c *checker) pastGap(t *timeline, from, most, when int64) int64 {
 }
 
 // put sets an entry of a map that may not have been made yet.
-func put(m *map[int64]int, k int64, v int) {
+func put[V any](m *map[int64]V, k int64, v V) {
 	if *m == nil {
-		*m = make(map[int64]int)
+		*m = make(map[int64]V)
 	}
 	(*m)[k] = v
 }
@@ -258,6 +258,28 @@ func (c *checker) ownerships(t *timeline) {
 					w.until = min(w.until, next.from)
 				}
 				break
+			}
+		}
+	}
+}
+
+// cutShort counts the last delivery of a record that its owner did not live to settle: it was the last all the same, and the
+// next owner gives the record up without a call.
+func (c *checker) cutShort(t *timeline) {
+	for k := range t.owners {
+		w := &t.owners[k]
+		if t.cfg.MaxDeliveries == 0 || w.how != taken {
+			continue
+		}
+		for _, i := range w.reads {
+			o := &c.h.Ops[i]
+			if o.Kind != OpHandle || o.Attempt < int32(t.cfg.MaxDeliveries) || o.Ret < w.until {
+				continue
+			}
+			for n := range o.Recs {
+				if at, ok := t.gaveUp[o.Recs[n].Off]; !ok || o.Call < at {
+					put(&t.gaveUp, o.Recs[n].Off, o.Call)
+				}
 			}
 		}
 	}

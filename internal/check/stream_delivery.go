@@ -132,7 +132,11 @@ func (c *checker) holds(t *timeline) {
 	}
 	for off, list := range again {
 		for n := 1; n < len(list); n++ {
-			c.hold(t, off, list[n-1], list[n], said[off], gone)
+			since := int64(0)
+			if n > 1 {
+				since = c.h.Ops[list[n-2]].Call
+			}
+			c.hold(t, off, list[n-1], list[n], since, said[off], gone)
 		}
 		for _, i := range said[off] {
 			c.token(t, i, list)
@@ -150,14 +154,14 @@ func (o *Op) of(delivery *Op) bool {
 	return o.Member == delivery.Member && (o.Attempt == 0 || delivery.Attempt == 0 || o.Attempt == delivery.Attempt)
 }
 
-// hold checks that a record was free when it was delivered again.
-func (c *checker) hold(t *timeline, off int64, before, after int, said []int, gone map[Member][]int) {
+// hold checks that a record was free when it was delivered again. Since is when the delivery before both began.
+func (c *checker) hold(t *timeline, off int64, before, after int, since int64, said []int, gone map[Member][]int) {
 	a, b := &c.h.Ops[before], &c.h.Ops[after]
 	if c.reset(t, a.Call, b.Call) || b.Attempt > 0 && b.Attempt < a.Attempt { // the later one was decided earlier
 		return
 	}
-	if a.Attempt == b.Attempt && a.Attempt > 0 && c.reset(t, 0, b.Call) {
-		return // and this one maybe before a seek, after which attempts are counted anew
+	if b.Attempt > 1 && c.reset(t, since, b.Call) || a.Attempt == b.Attempt && a.Attempt > 0 && c.reset(t, 0, b.Call) {
+		return // b may have been decided before a seek and a after it: attempts are counted anew then
 	}
 	free := a.Res == Fail && a.Ret <= b.Call && t.cfg.Mode != AtMostOnce ||
 		t.cfg.expires(a, b)
@@ -204,13 +208,15 @@ func (c *checker) token(t *timeline, i int, list []int) {
 			mine = h.Call
 		}
 	}
+	decided := int64(0) // since when a delivery may have been decided that is seen to begin later: since the one before it began
 	for _, j := range list {
 		h := &c.h.Ops[j]
-		since := h.Member != o.Member && h.Call > mine
+		since, from := h.Member != o.Member && h.Call > mine, h.Call
 		if o.Attempt > 0 && h.Attempt > 0 {
-			since = h.Attempt > o.Attempt
+			since, from = h.Attempt > o.Attempt, decided // a seek may have been made in between, and attempts begin anew
 		}
-		if since && h.Call < o.Call && !c.reset(t, h.Call, o.Ret) {
+		decided = h.Call
+		if since && h.Call < o.Call && !c.reset(t, from, o.Ret) {
 			c.find(ZombieCommit, []int{j, i}, "%s of record %d by %s was accepted, attempt %d, though %s had it since, attempt %d",
 				o.Kind, o.Off, c.h.memberName(o.Member), o.Attempt, c.h.memberName(h.Member), h.Attempt)
 			return

@@ -1,5 +1,7 @@
 package check
 
+import "slices"
+
 // owners finds ownerships that overlap, A-15, and generations that do not rise, A-16.
 func (c *checker) owners(t *timeline) {
 	if t.cfg.Kind != Assigned {
@@ -115,15 +117,21 @@ func (t *timeline) ownerAfter(gen uint64) *ownership {
 func (c *checker) late(t *timeline) {
 	for k := range t.owners {
 		w := &t.owners[k]
+		var begun []*Op // by a ByKey owner, after its end
 		for n, i := range w.reads {
 			o := &c.h.Ops[i]
 			if o.Kind != OpHandle || o.Pulled || w.how == notEnded || o.Call <= w.over {
 				continue
 			}
 			end := &c.h.Ops[w.end]
-			// What was decided before a fence may be seen to begin after it, so only a second one is wrong.
+			// What was decided before a fence may be seen to begin after it, so only a second one is wrong: by key, the second of
+			// a key, or one more than there are handlers.
 			decided := false
-			if n > 0 {
+			if t.cfg.ByKey {
+				decided = t.cfg.Handlers > 0 && len(begun) >= t.cfg.Handlers ||
+					slices.ContainsFunc(begun, func(b *Op) bool { return b.Recs[0].Key != 0 && b.Recs[0].Key == o.Recs[0].Key })
+				begun = append(begun, o)
+			} else if n > 0 {
 				before := &c.h.Ops[w.reads[n-1]]
 				decided = before.Ret > w.over && before.Ret <= o.Call
 			}

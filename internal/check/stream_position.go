@@ -267,13 +267,14 @@ func (c *checker) givenUp(t *timeline, off, when int64) bool {
 	return ok && at <= when
 }
 
-// firsts checks one owner that acknowledges by itself: first deliveries come one after the other, others at any time.
+// firsts checks one owner that acknowledges by itself: first deliveries come one after the other, others at any time. A seek may
+// have been made before the owner's first handler is seen to begin, and be obeyed by what comes after that.
 func (c *checker) firsts(t *timeline, w *ownership) {
-	next, prev, seek := w.start, -1, 0
+	next, prev, seek, since := w.start, -1, 0, c.ownerBefore(t, w)
 	for _, i := range w.reads {
 		o := &c.h.Ops[i]
 		for _, r := range o.Recs {
-			for seek < len(t.seeks) && c.h.Ops[t.seeks[seek]].Ret < w.from {
+			for seek < len(t.seeks) && c.h.Ops[t.seeks[seek]].Ret < since {
 				seek++
 			}
 			sought := false

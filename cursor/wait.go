@@ -51,9 +51,9 @@ func (w Wait) Valid() bool { return int(w) < len(waitNames) }
 func (w Wait) Backoff() atomicx.Backoff {
 	switch w {
 	case WaitYield:
-		return atomicx.Backoff{Spins: 4, Yields: 16, Endless: true}
+		return atomicx.Backoff{Spins: 16, Steady: true, Yields: 16, Endless: true}
 	case WaitSpin:
-		return atomicx.Backoff{Spins: 64, Yields: 1, Endless: true}
+		return atomicx.Backoff{Spins: 1024, Steady: true, Yields: 1, Endless: true}
 	}
 	return atomicx.Backoff{Spins: 4, Yields: 16}
 }

@@ -116,6 +116,9 @@ func TestAllocations(t *testing.T) {
 				if _, err := a.Append(background, record); err != nil {
 					t.Fatal(err)
 				}
+				if _, err := a.Publish(background, record); err != nil {
+					t.Fatal(err)
+				}
 			}
 		})
 	})

@@ -150,6 +150,12 @@ type Appender struct{ x *partition.Appender }
 // then. ctx is not looked at where there is room.
 func (a *Appender) Append(ctx context.Context, r Record) (Offset, error) { return a.x.Append(ctx, &r) }
 
+// Publish is Append and Flush in one: readers see r, and what was appended before, when it returns. If it returns an error r
+// will never appear.
+func (a *Appender) Publish(ctx context.Context, r Record) (Offset, error) {
+	return a.x.Publish(ctx, &r)
+}
+
 // AppendBatch is Append for each of the records in order; it sets Partition and Offset of each. It returns how many it
 // appended: all, or those before the one that failed.
 func (a *Appender) AppendBatch(ctx context.Context, rs []Record) (int, error) {

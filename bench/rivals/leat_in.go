@@ -27,7 +27,7 @@ func leatIns() []leatIn {
 		name, about := fmt.Sprintf("append%d", n), fmt.Sprintf("an exclusive Appender that flushes every %d messages", n)
 		switch n {
 		case 1:
-			about = "an exclusive Appender that flushes each message"
+			about = "an exclusive Appender, Publish of each message"
 		case 256:
 			// 256 is what an Appender stages at the most, so this is also what happens to those who flush only before a pause.
 			name, about = "append", "an exclusive Appender that flushes when there is nothing more to send, at least every 256 messages"
@@ -130,6 +130,9 @@ func leatAppend(l *leat, most int) (leatProduce, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(appenders) == 1 && most == 1 {
+		return leatAppendNow(appenders[0]), nil
+	}
 	if len(appenders) == 1 {
 		return leatAppendOne(appenders[0], most), nil
 	}
@@ -149,6 +152,20 @@ func leatAppend(l *leat, most int) (leatProduce, error) {
 		}
 		return nil
 	}, nil
+}
+
+// leatAppendNow publishes each message by itself.
+func leatAppendNow(x *engine.Appender) leatProduce {
+	return func(ctx context.Context, f *arena.Feed) error {
+		for n := f.Due(burst); n > 0; n = f.Due(burst) {
+			for range n {
+				if _, err := x.Publish(ctx, engine.Record{Value: f.Next()}); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
 }
 
 func leatAppendOne(x *engine.Appender, most int) leatProduce {

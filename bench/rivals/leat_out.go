@@ -11,7 +11,7 @@ import (
 
 func leatOuts() []leatOut {
 	return []leatOut{
-		{"reader", "a Reader for each consumer and partition, NextBatch of 256", []arena.Wait{arena.Park, arena.Yield, arena.Spin},
+		{"reader", "a Reader for each consumer and partition, NextBatch of 64", []arena.Wait{arena.Park, arena.Yield, arena.Spin},
 			attachReaders, consumeReader},
 		{"push", "a subscription for each copy, OnMessage", nil, attachPush, nil},
 		{"push-batch", "a subscription for each copy, OnBatch", nil, attachPushBatch, nil},
@@ -36,7 +36,7 @@ func attachReaders(l *leat) error {
 
 func consumeReader(l *leat, ctx context.Context, i int) error {
 	r, s := l.readers[i], l.job.Sinks[i]
-	window := make([]engine.Record, 256)
+	window := make([]engine.Record, 64)
 	for !s.Full() {
 		n, err := r.NextBatch(ctx, window)
 		if err != nil {

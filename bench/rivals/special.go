@@ -36,7 +36,7 @@ func specials() []*arena.Rival {
 	return []*arena.Rival{
 		special("publish", "publish/leat", "Publish, which waits for its offset, one publisher, nobody reads.", startPublish),
 		special("publish", "publish/pingpong", "A message to another goroutine and back, over channels without a buffer.", startPingPong),
-		special("replay", "replay/leat", "A Reader that adds up the words of 64 MiB of retained records, NextBatch of 256.", startReplay),
+		special("replay", "replay/leat", "A Reader that adds up the words of 64 MiB of retained records, NextBatch of 64.", startReplay),
 		special("replay", "replay/sum", "A loop that adds up the words of as many bytes in one slice.", startSum),
 		special("retention", "retention/leat-1e8", "An Appender (flush every 256) behind 10^8 records that went through a retention of 64 MiB.", startKept),
 		special("retention", "retention/leat-1e6", "The same with the first 10^6 records of a new engine.", startFresh),
@@ -228,7 +228,7 @@ func startReplay(s arena.Spec) (l loop, err error) {
 	if err != nil {
 		return l, err
 	}
-	window := make([]engine.Record, 256)
+	window := make([]engine.Record, 64)
 	at, sum := uint64(0), uint64(0) // of the present pass
 	l.run = func(ctx context.Context, n uint64, _ *loopRunner) error {
 		for n > 0 {

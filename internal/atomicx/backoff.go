@@ -16,12 +16,15 @@ import "runtime"
 type Backoff struct {
 	// Spins is how many times to pause, each time longer, up to 16 pauses (about 0.4 us on amd64).
 	Spins uint32
+	// Steady says to pause once each time instead: it looks more often.
+	Steady bool
 	// Yields is how many times to let other goroutines run after that.
 	Yields uint32
 	// Endless says never to park: once the turns are used up they start over.
 	Endless bool
 
-	turn uint32
+	turn   uint32
+	waited uint32
 }
 
 // Again passes one turn and reports whether to look again without parking. It returns false once the turns are used up and
@@ -39,12 +42,19 @@ func (b *Backoff) Again() bool {
 		if oneProc.Load() {
 			Yield() // nobody else can do anything while this goroutine pauses
 		} else {
-			Pause(1 << min(t, 4))
+			n := uint32(1)
+			if !b.Steady {
+				n <<= min(t, 4)
+			}
+			b.waited += n
+			Pause(n)
 		}
 	case t-b.Spins < b.Yields: // no sum, which could wrap
+		b.waited += yieldPauses
 		Yield()
 	case b.Endless:
 		b.turn = 0
+		b.waited += yieldPauses
 		Yield() // in case there were no turns at all
 		return true
 	default:
@@ -68,8 +78,14 @@ func NoteProcs() {
 // OneProc reports what NoteProcs last found.
 func OneProc() bool { return oneProc.Load() }
 
+// yieldPauses is how many pauses letting others run takes at least.
+const yieldPauses = 4
+
 // Reset starts over.
-func (b *Backoff) Reset() { b.turn = 0 }
+func (b *Backoff) Reset() { b.turn, b.waited = 0, 0 }
+
+// Waited returns how many pauses have passed since the last Reset, at least.
+func (b *Backoff) Waited() uint32 { return b.waited }
 
 // Turns returns how many turns have passed since the last Reset, or since the turns last started over.
 func (b *Backoff) Turns() uint32 { return b.turn }

@@ -2,6 +2,7 @@ package atomicx_test
 
 import (
 	"math"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -30,6 +31,25 @@ func TestBackoff_Turns(t *testing.T) {
 		assert.Zero(t, b.Turns())
 		assert.Equal(t, 3, turns(&b, 10))
 	}
+}
+
+func TestBackoff_Waited(t *testing.T) {
+	if atomicx.Exploring || runtime.GOMAXPROCS(0) == 1 {
+		t.Skip("nobody pauses")
+	}
+	waited := func(b atomicx.Backoff) (w []uint32) {
+		for w = append(w, b.Waited()); b.Again() && len(w) < 10; {
+			w = append(w, b.Waited())
+		}
+		return w
+	}
+	assert.Equal(t, []uint32{0, 1, 3, 7, 15, 31, 47}, waited(atomicx.Backoff{Spins: 6}))
+	assert.Equal(t, []uint32{0, 1, 2, 3, 7, 11}, waited(atomicx.Backoff{Spins: 3, Steady: true, Yields: 2}))
+	assert.Equal(t, []uint32{0, 1, 5, 9, 10, 14, 18, 19, 23, 27}, waited(atomicx.Backoff{Spins: 1, Yields: 1, Endless: true}), "it does not start over with the turns")
+	b := atomicx.Backoff{Spins: 3}
+	b.Again()
+	b.Reset()
+	assert.Zero(t, b.Waited())
 }
 
 func TestBackoff_ManyTurns(t *testing.T) {

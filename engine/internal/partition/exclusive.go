@@ -134,15 +134,9 @@ func (x *Appender) admit(ctx context.Context, r *segment.Record) error {
 // Append stages r and returns the offset that it will have. It waits for room, until ctx ends; ctx is not looked at if
 // there is some.
 func (x *Appender) Append(ctx context.Context, r *segment.Record) (int64, error) {
-	p, size := x.p, sizeOf(r)
 	if x.guard.CompareAndSwap(guardFree, guardHeld) {
-		// The short way: a batch has been begun, and there is room for one more of it.
-		a, need := &p.a, storedBytes(size, r.Timestamp != 0, r.Headers.Size() > 0)+entryBytes
-		if a.batch > 0 && a.batch < flushAfter-1 && a.roomRecords > 0 && a.roomBytes >= need &&
-			size <= p.cfg.MaxRecordBytes && p.state.Load() == stateExclusive && p.log.Append(r, a.now) == nil {
-			a.batch++
-			a.roomRecords--
-			a.roomBytes -= need
+		p := x.p
+		if p.a.batch < flushAfter-1 && p.stageShort(r) {
 			off := int64(p.log.Staged()) - 1
 			x.leave()
 			return off, nil
@@ -150,6 +144,44 @@ func (x *Appender) Append(ctx context.Context, r *segment.Record) (int64, error)
 		x.leave()
 	}
 	return x.append(ctx, r)
+}
+
+// Publish is Append and Flush, for who wants each record visible at once. An error means that the record will never appear.
+func (x *Appender) Publish(ctx context.Context, r *segment.Record) (int64, error) {
+	if x.guard.CompareAndSwap(guardFree, guardHeld) {
+		p := x.p
+		if p.stageShort(r) {
+			off := int64(p.log.Staged()) - 1
+			p.publish()
+			x.leave()
+			return off, nil
+		}
+		x.leave()
+	}
+	off, err := x.append(ctx, r)
+	if err == nil {
+		_ = x.Flush() // if it fails, who has revoked the role has published the record
+	}
+	return off, err
+}
+
+// stageShort stages r if there is nothing in the way: most of the time. The caller holds the guard.
+func (p *Partition) stageShort(r *segment.Record) bool {
+	a, size := &p.a, sizeOf(r)
+	need := storedBytes(size, r.Timestamp != 0, r.Headers.Size() > 0) + entryBytes
+	if a.roomRecords <= 0 || a.roomBytes < need || size > p.cfg.MaxRecordBytes || p.state.Load() != stateExclusive {
+		return false
+	}
+	if a.batch == 0 {
+		p.stamp() // once for all up to the next publication
+	}
+	if p.log.Append(r, a.now) != nil {
+		return false
+	}
+	a.batch++
+	a.roomRecords--
+	a.roomBytes -= need
+	return true
 }
 
 // append is Append when the short way is not open.

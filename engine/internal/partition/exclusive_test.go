@@ -48,11 +48,17 @@ func TestAppender_HasThePartition(t *testing.T) {
 	require.Len(t, values(t, p), 2, "staged")
 	require.NoError(t, x.Flush())
 	require.Len(t, values(t, p), 3)
-	batch := []segment.Record{*value("3"), *value("4")}
+	_, err = x.Append(background, value("3"))
+	require.NoError(t, err)
+	off, err = x.Publish(background, value("4"))
+	require.NoError(t, err)
+	require.EqualValues(t, 4, off)
+	require.Equal(t, []string{"3", "4"}, values(t, p)[3:], "and what was staged before")
+	batch := []segment.Record{*value("5"), *value("6")}
 	n, err := x.AppendBatch(background, batch)
 	require.NoError(t, err)
 	require.Equal(t, 2, n)
-	require.EqualValues(t, 4, batch[1].Offset)
+	require.EqualValues(t, 6, batch[1].Offset)
 	require.EqualValues(t, 7, batch[1].Partition)
 	n, err = x.AppendBatch(background, nil)
 	require.NoError(t, err)
@@ -60,10 +66,10 @@ func TestAppender_HasThePartition(t *testing.T) {
 
 	require.NoError(t, x.Close(), "flushes")
 	require.NoError(t, x.Close())
-	require.Equal(t, []string{"0", "1", "2", "3", "4"}, values(t, p))
+	require.Equal(t, []string{"0", "1", "2", "3", "4", "5", "6"}, values(t, p))
 	require.False(t, p.Stats().Exclusive)
 	publish(t, p, 1)
-	for _, err := range []error{x.Flush(), second(x.Append(background, value("x"))), second(x.AppendBatch(background, batch))} {
+	for _, err := range []error{x.Flush(), second(x.Append(background, value("x"))), second(x.Publish(background, value("x"))), second(x.AppendBatch(background, batch))} {
 		require.ErrorIs(t, err, partition.ErrClosed)
 	}
 }
@@ -85,6 +91,7 @@ func TestAppender_FlushesByItself(t *testing.T) {
 func TestAppender_BatchFailsInTheMiddle(t *testing.T) {
 	p := start(t, setup{maxRecord: 10})
 	x := appender(t, p)
+	require.ErrorIs(t, second(x.Publish(background, &segment.Record{Value: make([]byte, 11)})), partition.ErrTooLarge)
 	n, err := x.AppendBatch(background, []segment.Record{*value("a"), *value("b"), {Value: make([]byte, 11)}, *value("c")})
 	require.ErrorIs(t, err, partition.ErrTooLarge)
 	require.Equal(t, 2, n)
@@ -228,6 +235,7 @@ func TestAppender_Revoked(t *testing.T) {
 	<-p.Done()
 	require.Equal(t, []string{"0"}, values(t, p))
 	require.ErrorIs(t, second(x.Append(background, value("1"))), errOver)
+	require.ErrorIs(t, second(x.Publish(background, value("1"))), errOver)
 	require.ErrorIs(t, second(x.AppendBatch(background, make([]segment.Record, 1))), errOver)
 	require.ErrorIs(t, x.Flush(), errOver)
 	require.NoError(t, x.Close())
@@ -248,7 +256,11 @@ func TestAppender_StressRevoke(t *testing.T) {
 					err = x.Flush()
 				}
 				if err == nil && appended < 100 {
-					if _, err = x.Append(background, value("x")); err == nil {
+					publish := x.Append
+					if appended%5 == 0 {
+						publish = x.Publish
+					}
+					if _, err = publish(background, value("x")); err == nil {
 						appended++
 					}
 				}
@@ -288,10 +300,11 @@ func TestAppender_WaitsForRoom(t *testing.T) {
 	require.ErrorIs(t, <-result, context.Canceled)
 	require.False(t, p.Stats().Full)
 
-	go append(background)
+	go func() { result <- second(x.Publish(background, value("x"))) }()
 	await(func() bool { return p.Stats().Full })
 	g.Advance(2)
 	require.NoError(t, <-result)
+	require.Equal(t, []string{"2", "3", "x"}, values(t, p), "published, though it had to wait")
 
 	go func() { // the second record finds no room
 		n, err := x.AppendBatch(background, make([]segment.Record, 3))
@@ -339,7 +352,11 @@ func TestAppender_StressShared(t *testing.T) {
 	for range 4 {
 		wg.Go(func() {
 			for i := range n {
-				off, err := x.Append(background, value("x"))
+				publish := x.Append
+				if i%7 == 0 {
+					publish = x.Publish
+				}
+				off, err := publish(background, value("x"))
 				if err != nil || seen[off] {
 					t.Error(off, err)
 				}

@@ -31,8 +31,9 @@ type Reader struct {
 	w    *atomicx.Waiter
 	wait cursor.Wait
 
-	// chase counts looks in a row that found a few records at once: see throttle.
-	chase uint32
+	// See throttle: looks in a row that found a few records at once, how often in a row it stayed away in vain, and for
+	// how many looks it does not try again.
+	chase, vain, rest uint32
 
 	vigil atomicx.Vigil
 
@@ -182,7 +183,7 @@ func (r *Reader) fill(ctx context.Context) error {
 	for {
 		switch r.seg.Refill() {
 		case segment.Ready:
-			if r.throttle(b.Turns()); r.seg.Window() > 0 {
+			if r.throttle(b.Waited()); r.seg.Window() > 0 {
 				return nil
 			}
 			continue // what was there has been dropped meanwhile
@@ -232,37 +233,58 @@ func (r *Reader) watch(ctx context.Context) bool {
 }
 
 // throttle lets a reader fall behind that would otherwise take every record from under the appender's hands: each look then
-// costs the appender a cache line, and both run 3 to 4 times slower than when the reader takes a few dozen at a time. It
-// tells a stream by finding few records at once, many times in a row, without having waited.
+// costs the appender a cache line, and what the reader's processor fetches ahead costs it some more, so that both run 2 to 10
+// times slower than when the reader takes a few dozen at a time. It tells a stream by finding few records at once, many times
+// in a row, without having waited for long. Then it tries what comes if it stays away for a few microseconds. If that is more,
+// it was in the way. If not, records just come slowly, and it rests for twice as many looks as after the last time.
 //
 // While records keep coming at more than about 13 million a second it goes on, up to the end of the segment: what was
 // written so long ago has left the appender's own caches, from where it would be slow to get if the cores are far apart (1
 // appender with AppendBatch, far, 64 MiB kept: 38 million a second after one pause, 60 after a segment; near it makes no
 // difference).
-func (r *Reader) throttle(turns uint32) {
-	if r.seg.Window() >= chaseWindow || turns > 2 {
+func (r *Reader) throttle(waited uint32) {
+	have := r.seg.Window()
+	if have >= chaseWindow || waited > chaseWaited {
 		r.chase = 0
 		return
 	}
 	if r.chase++; r.chase <= chaseStreak {
 		return
 	}
-	for have := r.seg.Window(); have < chaseTarget; {
+	if r.rest > 0 {
+		r.rest--
+		return
+	}
+	for vain := 1; have < chaseTarget; vain++ {
 		atomicx.Pause(chasePause)
 		r.seg.Refill() // may find that the position has been dropped; then the window is empty
-		now := r.seg.Window()
-		if now-have < chaseWindow {
+		came := r.seg.Window() - have
+		have += came
+		switch {
+		case came >= chaseWindow:
+			r.vain, vain = 0, chaseTries
+		case came >= chaseWorth && have < chaseSome:
+			r.vain, vain = 0, chaseTries
+		case vain > chaseTries:
+			return // it was not in vain before
+		case vain == chaseTries:
+			r.vain = min(r.vain+1, chaseVain)
+			r.rest = chaseStreak << r.vain
 			return
 		}
-		have = now
 	}
 }
 
 const (
 	chaseWindow = 16      // fewer records at a look than this is chasing
+	chaseWaited = 64      // pauses of about 25 ns: having waited for longer than this is not
 	chaseStreak = 8       // so many times in a row
-	chasePause  = 48      // pauses of about 25 ns: how far it lets the appender get ahead at a time
-	chaseTarget = 1 << 14 // and how far in all, if the segment does not end before
+	chasePause  = 48      // pauses: how far it lets the appender get ahead at a time
+	chaseWorth  = 6       // records in such a time that make it worth it
+	chaseSome   = 256     // and how far it falls behind if no more come than that
+	chaseTries  = 4       // so many times, since it takes a while until the appender has got back its cache lines
+	chaseVain   = 8       // so often the rest is doubled at the most
+	chaseTarget = 1 << 14 // how far it falls behind in all, if the segment does not end before
 )
 
 // ended says why a reader that has nothing to read should stop.

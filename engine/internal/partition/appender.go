@@ -32,13 +32,7 @@ const (
 // happened.
 func (p *Partition) appendHeld(r *segment.Record) (off int64, err error, ok bool) {
 	atomicx.Writes(unsafe.Pointer(&p.a)) // the holder's own
-	last := p.a.now
-	p.stamp()
-	if p.a.now-last < hotGap {
-		p.a.hot++
-	} else {
-		p.a.hot = 0
-	}
+	p.begin()
 	v, err := p.stage(r)
 	switch v {
 	case noRoom:
@@ -49,6 +43,37 @@ func (p *Partition) appendHeld(r *segment.Record) (off int64, err error, ok bool
 	off = int64(p.log.Staged()) - 1
 	p.publish()
 	return off, nil, true
+}
+
+// appendBatchHeld is appendHeld for a batch that fits all limits. ok is false also if it would need more care than a passer-by
+// should take.
+func (p *Partition) appendBatchHeld(batch []segment.Record, size int64) (off int64, err error, ok bool) {
+	atomicx.Writes(unsafe.Pointer(&p.a))
+	p.begin()
+	switch v, err := p.makeRoom(size, len(batch)); v {
+	case noRoom:
+		return -1, nil, false
+	case refused:
+		return -1, err, true
+	}
+	p.a.roomRecords = 0 // counted here for all; the next record counts afresh
+	off = int64(p.log.Staged())
+	if p.stageEach(batch) != nil {
+		return -1, nil, false
+	}
+	p.publish()
+	return off, nil, true
+}
+
+// begin begins to append for a publisher who has taken the role, and notes whether they come in a stream.
+func (p *Partition) begin() {
+	last := p.a.now
+	p.stamp()
+	if p.a.now-last < hotGap {
+		p.a.hot++
+	} else {
+		p.a.hot = 0
+	}
 }
 
 // stamp reads the clock for the batch that begins. With MaxAge, which works in whole segments, it ends the active segment if

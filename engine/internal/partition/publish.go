@@ -59,9 +59,7 @@ func (p *Partition) PublishBatch(ctx context.Context, batch []segment.Record) (i
 	if err := p.batchTooLarge(size, bytes, len(batch)); err != nil {
 		return -1, err
 	}
-	req := p.newRequest()
-	req.set(batch, bytes)
-	off, err := p.wait(ctx, req)
+	off, err := p.publishBatch(ctx, batch, bytes)
 	if err == nil {
 		for i := range batch {
 			batch[i].Offset = off + int64(i)
@@ -70,6 +68,47 @@ func (p *Partition) PublishBatch(ctx context.Context, batch []segment.Record) (i
 	}
 	return off, err
 }
+
+// publishBatch appends a batch that fits all limits: by itself if it can have the role, else in the ring.
+func (p *Partition) publishBatch(ctx context.Context, batch []segment.Record, bytes int64) (int64, error) {
+	if err := ctx.Err(); err != nil {
+		return -1, err
+	}
+	if p.takeSoon() {
+		if p.tooLate(ctx) {
+			p.hold()
+			return -1, ErrDraining
+		}
+		off, err, ok := p.appendBatchHeld(batch, bytes)
+		if ok {
+			p.hold()
+			return off, err
+		}
+		p.wake.Unpark()
+	}
+	req := p.newRequest()
+	req.set(batch, bytes)
+	return p.wait(ctx, req)
+}
+
+// takeSoon takes the role if it is free, or becomes so while nobody queues for it: who has it appends a batch of his own and
+// gives it back, which takes less than handing over another.
+func (p *Partition) takeSoon() bool {
+	for turn := uint32(0); ; turn++ {
+		if p.ring.TakeIdle() {
+			return true
+		}
+		if turn >= bounded(soonTurns) || p.ring.Claimed() || atomicx.OneProc() {
+			return false
+		}
+		atomicx.Pause(soonPause)
+	}
+}
+
+const (
+	soonTurns = 16 // about 1.6 us in all: what it takes to append a hundred records
+	soonPause = 4
+)
 
 // Flush returns once every publish that was accepted before it has its result, callbacks included.
 func (p *Partition) Flush(ctx context.Context) error {

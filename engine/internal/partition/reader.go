@@ -244,7 +244,7 @@ func (r *Reader) watch(ctx context.Context) bool {
 // difference).
 func (r *Reader) throttle(waited uint32) {
 	have := r.seg.Window()
-	if have >= chaseWindow || waited > chaseWaited {
+	if have >= chaseTarget/4 || int(waited) > chaseWaited+chaseEach*have {
 		r.chase = 0
 		return
 	}
@@ -255,34 +255,32 @@ func (r *Reader) throttle(waited uint32) {
 		r.rest--
 		return
 	}
-	for vain := 1; have < chaseTarget; vain++ {
+	for tries, paid := chaseTries, false; tries > 0 && have < chaseTarget; {
 		atomicx.Pause(chasePause)
 		r.seg.Refill() // may find that the position has been dropped; then the window is empty
 		came := r.seg.Window() - have
 		have += came
-		switch {
-		case came >= chaseWindow:
-			r.vain, vain = 0, chaseTries
-		case came >= chaseWorth && have < chaseSome:
-			r.vain, vain = 0, chaseTries
-		case vain > chaseTries:
-			return // it was not in vain before
-		case vain == chaseTries:
+		if came >= chaseMany || came >= chaseWorth && have < chaseSome {
+			tries, paid, r.vain = chaseAgain, true, 0
+			continue
+		}
+		if tries--; tries == 0 && !paid {
 			r.vain = min(r.vain+1, chaseVain)
 			r.rest = chaseStreak << r.vain
-			return
 		}
 	}
 }
 
 const (
-	chaseWindow = 16      // fewer records at a look than this is chasing
-	chaseWaited = 64      // pauses of about 25 ns: having waited for longer than this is not
+	chaseWaited = 64      // pauses of about 25 ns: having waited for longer than this is not,
+	chaseEach   = 4       // and this for each record
 	chaseStreak = 8       // so many times in a row
 	chasePause  = 48      // pauses: how far it lets the appender get ahead at a time
-	chaseWorth  = 6       // records in such a time that make it worth it
-	chaseSome   = 256     // and how far it falls behind if no more come than that
+	chaseWorth  = 6       // records in such a time that make it worth it,
+	chaseSome   = 256     // up to so many in all
+	chaseMany   = 16      // and records that make it worth it up to chaseTarget
 	chaseTries  = 4       // so many times, since it takes a while until the appender has got back its cache lines
+	chaseAgain  = 2       // and so many times after it was worth it: what is published in batches comes by jerks
 	chaseVain   = 8       // so often the rest is doubled at the most
 	chaseTarget = 1 << 14 // how far it falls behind in all, if the segment does not end before
 )

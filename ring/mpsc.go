@@ -233,6 +233,9 @@ func (r *MPSC[T]) Tail() uint64 { return r.tail.Load() &^ flags }
 // Advance returns the position n slots after pos.
 func (r *MPSC[T]) Advance(pos uint64, n int) uint64 { return pos + uint64(n)<<posShift }
 
+// Slots returns how many slots lie between two positions.
+func (r *MPSC[T]) Slots(from, to uint64) uint64 { return (to - from) >> posShift }
+
 // IsReady reports whether the claim that starts at pos is ready. A consumer that finds that it is not, but that something
 // is Claimed, waits for a producer that is between its claim and Ready: it looks again after letting others run.
 func (r *MPSC[T]) IsReady(pos uint64) bool {

@@ -27,7 +27,7 @@ import (
 // the goroutine sets that only while lent is kept.
 //
 // Nothing is left behind. The goroutine takes the role back by itself, without being asked, and looks at the ring then; it
-// leaves what it finds only if claims have been made since its last look, and only so many times in a row.
+// leaves what it finds only if records have come since its last look, and only so many times in a row.
 //
 // Order. A publisher's store of offered comes after all that it did as the holder, and the goroutine's or the next
 // publisher's CAS observes it. A release store is enough: nobody parks for lent.
@@ -55,8 +55,11 @@ const (
 const (
 	streamAfter = 4   // looks in a row that find something: then records come in a stream
 	streamIdle  = 4   // turns without anything that end it
-	leaveMax    = 16  // looks in a row that leave what they find
 	lendPauses  = 100 // about 2.5 us on amd64: how long others have before the next look
+	lendWorth   = 8   // records that make it worth it
+	lendVain    = 8   // so often the rest is doubled at the most
+	leaveWorth  = 16  // records that make it worth it to leave them where they are
+	leaveMax    = 16  // looks in a row that leave what they find
 	aloneAfter  = 4   // drains in a row by publishers that meet nobody: then there is only one
 	directBatch = 64  // records that a producer which is alone makes visible at a time
 )
@@ -148,35 +151,70 @@ func (p *Partition) appendDirect(r *segment.Record, size int64) bool {
 	return true
 }
 
-// stream tells the goroutine how fast records come.
+// stream tells the goroutine whether records come so fast that it had better leave them alone: whether enough come while it
+// does. If not it rests, and serves them one by one as they come, for twice as many looks as the last time.
 type stream struct {
 	found int    // looks in a row that found something
-	tail  uint64 // where claims stood at the last look
+	lent  bool   // the role has been lent since the last look
 	left  int    // looks in a row that left what was there
+	tail  uint64 // where claims stood at the last look,
+	next  uint64 // and what was visible
+	vain  uint32 // how often in a row too few came meanwhile
+	rest  uint32 // for so many looks it does not lend
 }
 
-// more takes note of a look that has found something, and reports whether records come in a stream.
+// more takes note of a look that has found something, and reports whether to lend the role until the next.
 func (s *stream) more(p *Partition) bool {
 	s.found++
-	s.tail, s.left = p.progress(), 0
-	return s.found > p.streamAfter
+	s.left = 0
+	s.note(p)
+	switch {
+	case s.found <= p.streamAfter:
+		return false
+	case s.rest > 0:
+		s.rest--
+		return false
+	}
+	s.lent = true
+	return true
 }
 
-// progress returns a number that changes when records come.
-func (p *Partition) progress() uint64 { return p.ring.Tail() + p.log.Committed() }
+// note notes how far producers have come, and returns how many records came since the last time.
+func (s *stream) note(p *Partition) (came uint64) {
+	tail, next := p.ring.Tail(), p.log.Committed()
+	came = p.ring.Slots(s.tail, tail) + next - s.next
+	s.tail, s.next = tail, next
+	return came
+}
 
-// leave reports whether to leave what is in the ring to those who put it there.
+// leave reports whether to leave what is in the ring to those who put it there, and to lend the role once more.
 func (s *stream) leave(p *Partition) bool {
-	if s.found <= p.streamAfter || s.left >= leaveMax {
+	if !s.lent {
 		return false
 	}
-	t := p.progress()
-	if t == s.tail || p.ring.Len() >= p.ring.Cap()/2 {
+	s.lent = false
+	came := s.note(p)
+	if came < few(lendWorth) {
+		if s.vain = min(s.vain+1, lendVain); !atomicx.Exploring {
+			s.rest = streamAfter << s.vain
+		}
 		return false
 	}
-	s.tail = t
+	s.vain = 0
+	if came < few(leaveWorth) || s.left >= leaveMax || p.ring.Len() >= p.ring.Cap()/2 {
+		return false
+	}
 	s.left++
+	s.lent = true
 	return true
+}
+
+// few returns how many records are enough. The explorer has only a few.
+func few(n uint64) uint64 {
+	if atomicx.Exploring {
+		return 1
+	}
+	return n
 }
 
 // idle takes note of turns without anything.

@@ -152,10 +152,10 @@ const (
 
 // Limits of one turn of work.
 const (
-	batchMax  = 256  // entries that become visible by one publication
-	quotaHold = 256  // entries that a publisher serves for others before it hands the role to the goroutine
-	hotGap    = 2000 // ns: direct appends closer together than this are a stream
-	hotStreak = 64   // so many of them in a row, and the goroutine takes over
+	batchMax  = 256 // entries that become visible by one publication
+	quotaHold = 256 // entries that a publisher serves for others before it hands the role to the goroutine
+	hotGap    = 500 // ns: direct appends closer together than this are a stream
+	hotStreak = 64  // so many of them in a row, and the goroutine takes over
 )
 
 // New returns a partition. Nothing runs until Run is called, on a goroutine of its own.
@@ -237,8 +237,9 @@ func (p *Partition) serve() (over bool) {
 		case direct:
 			turn = 0
 			idle = busyIdle()
-			s.more(p)
-			p.lend()
+			if s.more(p) {
+				p.lend()
+			}
 		case p.ring.Claimed():
 			// A producer is between its claim and Ready; nothing that can fail or wait happens there.
 			atomicx.Relax(turn)

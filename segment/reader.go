@@ -186,6 +186,18 @@ func (r *Reader) enter(s *segment) {
 	r.start = b.start(i)
 }
 
+// Prefetch has the processor fetch the next record's entry and bytes, both at once: where another processor has just
+// written them, that is most of what it takes to read the first record of a window. The window must not be empty.
+func (r *Reader) Prefetch() {
+	if atomicx.Exploring {
+		return
+	}
+	atomicx.Prefetch(unsafe.Pointer(&r.index[r.at]))
+	if r.start < len(r.data) {
+		atomicx.Prefetch(unsafe.Pointer(&r.data[r.start]))
+	}
+}
+
 // NextEach sets as many of recs as there are records in the window, in order, and returns how many.
 func (r *Reader) NextEach(recs []Record) (n int) {
 	off, at, start, index, data := r.pos, r.at, r.start, r.index, r.data

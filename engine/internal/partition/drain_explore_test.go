@@ -58,6 +58,9 @@ func TestExplore_Drain(t *testing.T) {
 	publish := func(x *explored, id int) func() {
 		return func() { definite(x.publish(ctx, id)); x.leave() }
 	}
+	batch := func(x *explored, id int) func() {
+		return func() { definite(x.batch(ctx, id)); x.leave() }
+	}
 	unwaited := func(x *explored, id int, f func() error) func() {
 		return func() {
 			err := f()
@@ -73,7 +76,7 @@ func TestExplore_Drain(t *testing.T) {
 		return unwaited(x, id, func() error { return x.PublishAsync(ctx, record(id), nil) })
 	}
 	var scenarios []explore.Scenario
-	for name, how := range map[string]func(x *explored, id int) func(){"publish": publish, "try": try, "async": async} {
+	for name, how := range map[string]func(x *explored, id int) func(){"publish": publish, "batch": batch, "try": try, "async": async} {
 		scenarios = append(scenarios,
 			explore.Scenario{Name: name, Setup: func(s *explore.S) {
 				setup(s, 2, func(x *explored) {

@@ -184,6 +184,7 @@ func (r *Reader) fill(ctx context.Context) error {
 		switch r.seg.Refill() {
 		case segment.Ready:
 			if r.throttle(b.Waited()); r.seg.Window() > 0 {
+				r.seg.Prefetch()
 				return nil
 			}
 			continue // what was there has been dropped meanwhile

@@ -65,6 +65,17 @@ func record(id int) *segment.Record { return &segment.Record{Value: []byte{byte(
 func (x *explored) publish(ctx context.Context, id int) error {
 	r := record(id)
 	off, err := x.Publish(ctx, r)
+	return x.published(id, r, off, err)
+}
+
+// batch is publish by PublishBatch.
+func (x *explored) batch(ctx context.Context, id int) error {
+	batch := []segment.Record{*record(id)}
+	off, err := x.PublishBatch(ctx, batch)
+	return x.published(id, &batch[0], off, err)
+}
+
+func (x *explored) published(id int, r *segment.Record, off int64, err error) error {
 	atomicx.Writes(unsafe.Pointer(&r.Value[0]))
 	r.Value[0] = 0xFF
 	if err == nil {
@@ -168,6 +179,23 @@ func TestExplore_Role(t *testing.T) {
 					x.leave()
 				})
 			}
+		}},
+		{"batch against batch", 3, func(s *explore.S) {
+			// Each appends by itself if the role is free, or becomes so soon.
+			x := newExplored(s, pool, 2, 0)
+			for id := range 2 {
+				s.Go(fmt.Sprint("publisher", id), func() {
+					definite(x.batch(ctx, id))
+					explore.Assert(x.in[id] >= 0, "refused")
+					x.leave()
+				})
+			}
+		}},
+		{"batch against publish and close", 3, func(s *explore.S) {
+			x := newExplored(s, pool, 1, 0)
+			s.Go("batch", func() { definite(x.batch(ctx, 0)) })
+			s.Go("publisher", func() { definite(x.publish(ctx, 1)) })
+			s.Go("closer", x.leave)
 		}},
 		{"publish against try", 3, func(s *explore.S) {
 			x := newExplored(s, pool, 2, 0)

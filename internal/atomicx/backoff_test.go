@@ -2,7 +2,6 @@ package atomicx_test
 
 import (
 	"math"
-	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -34,7 +33,7 @@ func TestBackoff_Turns(t *testing.T) {
 }
 
 func TestBackoff_Waited(t *testing.T) {
-	if atomicx.Exploring || runtime.GOMAXPROCS(0) == 1 {
+	if atomicx.NoteProcs(); atomicx.Exploring || atomicx.OneProc() {
 		t.Skip("nobody pauses")
 	}
 	waited := func(b atomicx.Backoff) (w []uint32) {

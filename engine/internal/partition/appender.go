@@ -41,7 +41,12 @@ func (p *Partition) appendHeld(r *segment.Record) (off int64, err error, ok bool
 		return -1, err, true
 	}
 	off = int64(p.log.Staged()) - 1
-	p.publish()
+	p.a.held = true
+	err = p.publish()
+	p.a.held = false
+	if err != nil {
+		return -1, err, true
+	}
 	return off, nil, true
 }
 
@@ -110,6 +115,10 @@ func (p *Partition) drain(limit int) (n int, stuck bool) {
 	pos := p.ring.Head()
 	if !p.ring.IsReady(pos) {
 		return 0, false
+	}
+	if err := p.unwritable(); err != nil {
+		p.failAll(err)
+		return 1, false
 	}
 	p.stamp()
 	p.a.waited = true
@@ -224,7 +233,11 @@ func (p *Partition) takeRequest(s *slot) bool {
 // the last record it gives it all back, and from then on has a block for the whole batch or does not begin. So it fails again
 // and again without taking or giving anything, which would wake others that wait for memory, and they in turn this one.
 func (p *Partition) stageAll(req *request) (verdict, error) {
-	if len(req.batch) > 1 {
+	switch {
+	case len(req.batch) < 2:
+	case p.store != nil && segment.MaxOffset-p.log.Staged() > uint64(len(req.batch)):
+		req.tight = true // it fits as a whole or is not begun, so that it shares a sync with what is staged so far
+	default:
 		p.publish() // what is staged so far must not be dropped with a batch that does not fit
 	}
 	for {
@@ -284,17 +297,23 @@ func (p *Partition) settle(err error) (verdict, error) {
 	}
 }
 
-// publish makes visible what is staged, tells whoever waits for it, and wakes the readers.
-func (p *Partition) publish() {
+// publish makes visible what is staged, tells whoever waits for it, and wakes the readers. The error is what became of what
+// was staged; all who wait for it have been told.
+func (p *Partition) publish() error {
 	p.a.batch = 0
 	if p.log.Unpublished() > 0 {
+		if p.store != nil {
+			if err := p.commit(); err != nil {
+				return err
+			}
+		}
 		if err := p.log.Publish(); err != nil {
 			err = p.refusal()
 			for _, r := range p.a.results {
 				p.finish(r, err)
 			}
 			p.clearResults()
-			return
+			return err
 		}
 		p.committed.Broadcast() // the CAS in Publish is the barrier before its look at who waits
 		p.note()
@@ -311,6 +330,7 @@ func (p *Partition) publish() {
 		}
 		p.clearResults()
 	}
+	return nil
 }
 
 func (p *Partition) clearResults() {
@@ -413,6 +433,9 @@ func (p *Partition) held(s segment.Info) bool {
 func (p *Partition) drop(s segment.Info) bool {
 	if !p.log.DropOldest() {
 		return false
+	}
+	if p.store != nil {
+		p.store.Dropped(p.log.First())
 	}
 	p.reclaimed.Add(int64(s.End - s.First))
 	p.note()

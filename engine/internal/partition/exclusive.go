@@ -125,6 +125,9 @@ func (x *Appender) admit(ctx context.Context, r *segment.Record) error {
 	if p.tooLate(ctx) {
 		return ErrDraining
 	}
+	if err := p.unwritable(); err != nil {
+		return err
+	}
 	if size := sizeOf(r); size > p.cfg.MaxRecordBytes {
 		return p.tooLarge(size)
 	}
@@ -291,7 +294,9 @@ func (x *Appender) stage(r *segment.Record) (off int64, v verdict, err error) {
 	off = int64(p.log.Staged()) - 1
 	p.a.batch = p.log.Unpublished()
 	if p.a.batch >= flushAfter {
-		p.publish()
+		if err := p.publish(); err != nil {
+			return -1, refused, err
+		}
 	}
 	return off, staged, nil
 }
@@ -301,9 +306,12 @@ func (x *Appender) Flush() error {
 	if !x.enter() {
 		return x.p.revokedCause()
 	}
-	x.p.publish()
+	err := x.p.publish()
+	if err == nil {
+		err = x.p.unwritable() // what was staged before may have been lost by somebody else's look
+	}
 	x.leave()
-	return nil
+	return err
 }
 
 // Close flushes and gives the partition back. Closing twice is fine.
@@ -312,13 +320,16 @@ func (x *Appender) Close() error {
 		return nil
 	}
 	p := x.p
-	p.publish()
+	err := p.publish()
+	if err == nil {
+		err = p.unwritable()
+	}
 	x.guard.Store(guardRevoked)
 	p.exclusive.Store(nil)
 	p.state.And(^stateExclusive)
 	p.hold()
 	p.room.Broadcast() // an Append on another goroutine may be waiting
-	return nil
+	return err
 }
 
 // revokedCause says why an Appender no longer works.
@@ -345,6 +356,9 @@ func (x *Appender) waitForRoom(ctx context.Context, r *segment.Record) error {
 		x.leave()
 		if again {
 			return true, nil
+		}
+		if err := p.unwritable(); err != nil {
+			return false, err
 		}
 		return false, ended(ctx)
 	})

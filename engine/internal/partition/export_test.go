@@ -61,7 +61,7 @@ func NewReq() Req {
 func (r Req) Take() bool                          { return r.take() }
 func (r Req) Wanted() bool                        { return r.wanted() }
 func (r Req) Finish(off int64, err error)         { r.finish(off, err) }
-func (r Req) Await(cancel <-chan struct{}) bool   { return r.await(cancel) }
+func (r Req) Await(cancel <-chan struct{}) bool   { in, _ := r.await(cancel); return in }
 func (r Req) Result() (int64, error)              { return r.off, r.err }
 func (r Req) Reset()                              { r.state.Store(waiting) }
 func (r Req) Leftover(closed <-chan struct{}) int { return leftover(r.parker, closed) }

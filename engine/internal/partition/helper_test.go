@@ -15,6 +15,7 @@ import (
 	"github.com/leatlog/leat/engine/internal/dispatch"
 	"github.com/leatlog/leat/engine/internal/partition"
 	"github.com/leatlog/leat/engine/internal/retention"
+	"github.com/leatlog/leat/engine/internal/storage"
 	"github.com/leatlog/leat/internal/atomicx"
 	"github.com/leatlog/leat/internal/testkit"
 	"github.com/leatlog/leat/segment"
@@ -40,6 +41,8 @@ type setup struct {
 	pool      *segment.Pool
 	workers   *dispatch.Pool
 	panicked  func(any, []byte)
+	store     *storage.Log
+	loaded    *segment.Log
 }
 
 // part is a running partition that is closed, and checked to have ended, when the test ends.
@@ -74,12 +77,17 @@ func start(t testing.TB, s setup) part {
 		Clock:          &clock,
 		Workers:        s.workers,
 		Panicked:       s.panicked,
+		Store:          s.store,
+		Loaded:         s.loaded,
 	})
 	go p.Run()
 	t.Cleanup(func() {
 		p.Close(errOver)
 		<-p.Done()
 		p.Free()
+		if s.store != nil {
+			_ = s.store.Close()
+		}
 	})
 	return part{p, s.pool, s.workers}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/leatlog/leat/engine/internal/dispatch"
 	"github.com/leatlog/leat/engine/internal/retention"
+	"github.com/leatlog/leat/engine/internal/storage"
 	"github.com/leatlog/leat/internal/atomicx"
 	"github.com/leatlog/leat/ring"
 	"github.com/leatlog/leat/segment"
@@ -34,6 +35,11 @@ type Config struct {
 	Crowd          *Crowd                    // the engine's; may be nil
 	OnWorker       func() bool               // whether a handler or callback is calling; slow is fine. Nil: if on Workers
 	Panicked       func(v any, stack []byte) // told of a panic in such a callback; may be nil
+
+	// Store keeps the records in files; nil if the partition is in memory only. Loaded is then the log that it has filled, and
+	// goes before Log.
+	Store  *storage.Log
+	Loaded *segment.Log
 }
 
 // Partition is one partition of a topic. See the package comment for who does what.
@@ -42,12 +48,14 @@ type Partition struct {
 	cfg   Config
 	log   *segment.Log
 	ring  *ring.MPSC[slot]
+	store *storage.Log    // nil in memory; see durable.go
 	timer *time.Timer     // fires when the oldest segment expires; nil without MaxAge
 	late  *atomicx.Waiter // on room while an expired segment is held by a gate: fires the timer; nil without MaxAge
 	ended chan struct{}   // closed when the partition's goroutine has gone
 
 	inlineMax   int64 // bytes of a record that fits one slot
 	streamAfter int   // see stream; a field for tests
+	batchMax    int   // entries that the goroutine makes visible by one publication
 
 	requests sync.Pool // of *request
 	calls    calls
@@ -68,6 +76,9 @@ type Partition struct {
 	full atomicx.Uint32
 	// cause is set once, before the state's closing bit, by the first Close; it says what callers get from then on.
 	cause atomicx.Pointer[error]
+	// broken is why nothing can be written to the files: stored before the state's read-only bit is set, and cleared by Resume
+	// after it has cleared that. It publishes the error.
+	broken atomicx.Pointer[error]
 	// exclusive is the open Appender: stored by Appender and its Close, read by whoever needs the role for something. It
 	// publishes the Appender.
 	exclusive atomicx.Pointer[Appender]
@@ -129,6 +140,7 @@ type appender struct {
 	crowd   int64 // how many waiting handlers it has counted in Config.Crowd
 	hot     int   // direct appends in a row that came close together
 	quiet   int   // drains in a row by publishers that have met nobody
+	held    bool  // a publisher appends its own record, and is told what became of it
 	direct  bool  // a publisher has appended with the role on loan since the goroutine had it
 	results []result
 
@@ -148,6 +160,7 @@ const (
 	stateFinishing                    // Drain: what was accepted is appended, then it ends
 	stateDraining                     // only handlers may publish
 	stateExclusive                    // only the Appender may publish
+	stateReadOnly                     // the files have failed: nobody may publish
 )
 
 // Limits of one turn of work.
@@ -162,14 +175,22 @@ const (
 func New(c Config) *Partition {
 	p := &Partition{
 		cfg:    c,
-		log:    segment.NewLog(c.Log),
+		log:    c.Loaded,
 		ring:   ring.New[slot](c.HandoverSlots),
+		store:  c.Store,
 		wake:   atomicx.NewParker(),
 		ended:  make(chan struct{}),
 		inside: map[*insider]struct{}{},
 
 		inlineMax:   min(inlineBytes, c.MaxRecordBytes),
 		streamAfter: streamAfter,
+		batchMax:    batchMax,
+	}
+	if c.Store != nil {
+		p.batchMax = max(batchMax, p.ring.Cap()) // all that wait share one sync
+	}
+	if p.log == nil {
+		p.log = segment.NewLog(c.Log)
 	}
 	if c.OnWorker == nil {
 		p.cfg.OnWorker = c.Workers.OnWorker
@@ -182,7 +203,11 @@ func New(c Config) *Partition {
 		// Not post itself: whoever broadcasts room may have the role or hold a lock.
 		p.late = atomicx.NewCallWaiter(func() { p.timer.Reset(0) })
 	}
+	p.note()
 	p.ring.Sleep() // nobody holds the role
+	if c.Loaded != nil && p.timer != nil {
+		_ = p.post(&control{run: p.armAge})
+	}
 	return p
 }
 
@@ -212,7 +237,7 @@ func (p *Partition) serve() (over bool) {
 			p.publish()
 		}
 		closed := p.ring.Closed() // before the look at what is there: if it is closed, nothing comes after that look
-		n, stuck := p.drain(batchMax)
+		n, stuck := p.drain(p.batchMax)
 		switch {
 		case stuck:
 			err := p.waitForRoom(nil, p.lookForHead)
@@ -231,7 +256,7 @@ func (p *Partition) serve() (over bool) {
 				break
 			}
 			idle = busyIdle()
-			if s.more(p) {
+			if p.store == nil && s.more(p) {
 				p.lend()
 			}
 		case direct:
@@ -272,6 +297,14 @@ func (p *Partition) release() bool {
 // hold is called by a goroutine that has the role for a short while: it serves what came in meanwhile and gives the role
 // back, or hands it to the partition's goroutine if there is more to do than a passer-by should. It never waits.
 func (p *Partition) hold() {
+	if p.store != nil {
+		// It would wait for the files on behalf of others.
+		p.runControls()
+		if !p.release() {
+			p.wake.Unpark()
+		}
+		return
+	}
 	for served, turn := 0, uint32(0); ; {
 		p.runControls()
 		n, stuck := p.drain(batchMax)
@@ -380,7 +413,7 @@ func (p *Partition) finalize() {
 // Free gives the log's memory back. Call it after Done, when no reader is to see more of it: readers that still hold a
 // view keep it.
 func (p *Partition) Free() {
-	for p.log.DropOldest() {
+	for p.log.DropOldest() { // the files keep what they have
 	}
 	p.note()
 	p.committed.Broadcast()

@@ -10,7 +10,7 @@ import (
 )
 
 // Publish appends r and returns its offset once readers can see it. It waits for the appender, and under Block for room.
-// If it returns an error the record will never appear.
+// If it returns an error the record will never appear, unless the error is ErrIndefinite.
 func (p *Partition) Publish(ctx context.Context, r *segment.Record) (int64, error) {
 	if err := p.admit(ctx, sizeOf(r)); err != nil {
 		return -1, err
@@ -18,7 +18,7 @@ func (p *Partition) Publish(ctx context.Context, r *segment.Record) (int64, erro
 	if err := ctx.Err(); err != nil {
 		return -1, err // also if it would not have to wait, so that the answer does not depend on what others do
 	}
-	if p.ring.TakeIdle() {
+	if p.mayAppend(ctx) && p.ring.TakeIdle() {
 		if p.tooLate(ctx) {
 			p.hold()
 			return -1, ErrDraining
@@ -125,7 +125,10 @@ func (p *Partition) Flush(ctx context.Context) error {
 			return err
 		}
 	}
-	return p.calls.flush(ctx)
+	if err := p.calls.flush(ctx); err != nil || p.store == nil {
+		return err
+	}
+	return p.store.Sync(ctx, p.log.Committed())
 }
 
 // TryPublish hands r over without waiting, or returns ErrFull. Once accepted the record will be in the log, behind
@@ -138,7 +141,7 @@ func (p *Partition) TryPublish(r *segment.Record) error {
 	if p.full.Load() != 0 {
 		return ErrFull
 	}
-	if p.ring.TakeIdle() {
+	if p.store == nil && p.ring.TakeIdle() {
 		if p.tooLate(nil) {
 			p.hold()
 			return ErrDraining
@@ -210,7 +213,7 @@ func (p *Partition) publishAsync(ctx context.Context, r *segment.Record, size in
 			return err
 		}
 	}
-	if p.ring.TakeIdle() {
+	if p.store == nil && p.ring.TakeIdle() {
 		if p.tooLate(ctx) {
 			if done != nil {
 				p.calls.leave()
@@ -267,85 +270,6 @@ func (p *Partition) publishAsync(ctx context.Context, r *segment.Record, size in
 		// Both would go on taking the claim word from each other for
 		// every record; while one lets others run, the other goes at full speed.
 		atomicx.Yield()
-	}
-	return nil
-}
-
-// admit says whether a publish of a record of so many bytes may go on. A nil context is that of a publish that never waits.
-func (p *Partition) admit(ctx context.Context, size int64) error {
-	if p.state.Load() != 0 {
-		if err := p.refuse(ctx); err != nil {
-			return err
-		}
-	}
-	if size > p.cfg.MaxRecordBytes {
-		return p.tooLarge(size)
-	}
-	return nil
-}
-
-// refuse says why the partition takes no publish, if it does not.
-func (p *Partition) refuse(ctx context.Context) error {
-	s := p.state.Load()
-	switch {
-	case s&(stateClosing|stateFinishing) != 0:
-		return p.refusal()
-	case s&stateExclusive != 0:
-		return ErrExclusive
-	case s&stateDraining != 0 && !p.fromHandler(ctx):
-		return ErrDraining
-	}
-	return nil
-}
-
-// tooLate reports whether a publish that was admitted before Drain has come to its claim after it, and must not go on. Pairs with
-// Drain: it sets the state's bit, and Flush then sends a barrier through the ring. A claim that comes after the barrier's
-// therefore sees the bit here; what was claimed before is in the log when the barrier is through.
-func (p *Partition) tooLate(ctx context.Context) bool {
-	return p.state.Load()&stateDraining != 0 && !p.fromHandler(ctx)
-}
-
-// void fills a claim with nothing.
-func (p *Partition) void(pos uint64, n int, o ring.Outcome) {
-	p.fillRequest(pos, n, gone)
-	p.ring.Ready(pos)
-	if o == ring.ClaimedIdle {
-		p.hold()
-	} else {
-		p.lookForAppender()
-	}
-}
-
-// fromHandler reports whether a call comes from a handler or a callback: by its context, or because it is made on a worker.
-func (p *Partition) fromHandler(ctx context.Context) bool {
-	return ctx != nil && originOf(ctx) != nil || p.cfg.OnWorker()
-}
-
-// refusal is what a publisher gets that found the ring closed.
-func (p *Partition) refusal() error {
-	if err := p.Cause(); err != nil {
-		return err
-	}
-	return ErrClosed
-}
-
-func (p *Partition) tooLarge(size int64) error {
-	return &TooLargeError{Records: 1, Size: size, Limit: p.cfg.MaxRecordBytes}
-}
-
-// batchTooLarge says which limit a batch is above that it will always be above. size is what its keys, values and headers
-// take, bytes what they take in the log.
-func (p *Partition) batchTooLarge(size, bytes int64, records int) error {
-	cost, l := p.cost(bytes, records), &p.cfg.Limits
-	if l.RecordsLeft(0) < int64(records) {
-		return &TooLargeError{Records: records, Size: size}
-	}
-	limit := l.BytesLeft(0)
-	if largest := p.cfg.Log.Pool.Largest(); largest > 0 && records > 1 {
-		limit = min(limit, largest) // where memory is bounded a batch must fit one block: see Partition.stageAll
-	}
-	if cost > limit {
-		return &TooLargeError{Records: records, Size: size, Limit: max(1, limit-(cost-size))}
 	}
 	return nil
 }
@@ -458,7 +382,7 @@ func (p *Partition) waitOnce(ctx context.Context, req *request) (int64, error) {
 		return -1, ErrDraining
 	}
 	handler := pooled(ctx)
-	req.handler = handler
+	req.handler, req.slow = handler, p.store != nil
 	p.fillRequest(pos, 1, req)
 	p.ring.Ready(pos)
 	if o == ring.ClaimedIdle {
@@ -470,8 +394,11 @@ func (p *Partition) waitOnce(ctx context.Context, req *request) (int64, error) {
 	if handler {
 		p.crowdIn()
 	}
-	in := req.await(ctx.Done())
+	in, late := req.await(ctx.Done())
 	p.blocked.Add(-1)
+	if late {
+		return -1, p.leftBehind(ctx)
+	}
 	if !in {
 		// The holder finds it given up, and drops the last reference. If it waits for room for just this one, it may go on.
 		p.room.Broadcast()

@@ -44,6 +44,7 @@ type request struct {
 	barrier bool  // carries no record: done as soon as all before it is
 	tight   bool  // memory was short before: have it for the whole batch, or do not begin
 	handler bool  // a handler on a worker of the pool waits for it
+	slow    bool  // the partition has files: it may be long from taken to done
 	owned   bool  // nobody waits: batch is a copy of the request's own
 	done    Done  // whom to tell about an owned one, or nil
 
@@ -52,13 +53,15 @@ type request struct {
 }
 
 const (
-	waiting uint32 = iota // in the ring, or on its way
-	taken                 // the holder copies its bytes
-	done                  // off and err say how it ended
-	left                  // the publisher has given up; the record will never appear
+	waiting   uint32 = iota // in the ring, or on its way
+	taken                   // the holder copies its bytes
+	done                    // off and err say how it ended
+	left                    // the publisher has given up; the record will never appear
+	copied                  // its bytes are copied, and the holder waits for the files
+	abandoned               // the publisher has given up then; nobody knows yet whether the record will appear
 
-	phaseMask uint32 = 3
-	parkedBit uint32 = 4
+	phaseMask uint32 = 7
+	parkedBit uint32 = 8
 )
 
 // newRequest returns a request, a used one if there is any. They are kept by each partition for itself: a parker is a
@@ -77,7 +80,7 @@ func (p *Partition) free(r *request) {
 	r.state.Store(waiting)
 	r.one[0] = segment.Record{}
 	r.batch, r.size, r.records, r.done, r.off, r.err = nil, 0, 0, nil, 0, nil
-	r.barrier, r.tight, r.handler, r.owned = false, false, false, false
+	r.barrier, r.tight, r.handler, r.owned, r.slow = false, false, false, false, false
 	p.requests.Put(r)
 }
 
@@ -105,6 +108,16 @@ func (r *request) take() bool {
 	}
 }
 
+// copy is the holder's: it has the bytes of a request that it has taken, and what comes now may last.
+func (r *request) copy() {
+	for {
+		s := r.state.Load()
+		if s&phaseMask != taken || r.state.CompareAndSwap(s, s&^phaseMask|copied) {
+			return
+		}
+	}
+}
+
 // wanted is the holder's look without taking.
 func (r *request) wanted() bool { return r.state.Load()&phaseMask != left }
 
@@ -116,24 +129,31 @@ func (r *request) finish(off int64, err error) {
 	}
 }
 
-// leave is the publisher's: it reports whether it has given up in time.
-func (r *request) leave() bool {
+// leave is the publisher's: it reports whether it has given up in time, or when its bytes were copied.
+func (r *request) leave() (inTime, late bool) {
 	for {
 		s := r.state.Load()
-		if s&phaseMask != waiting {
-			return false
-		}
-		if r.state.CompareAndSwap(s, left) {
-			return true
+		switch s & phaseMask {
+		case waiting:
+			if r.state.CompareAndSwap(s, left) {
+				return true, false
+			}
+		case copied:
+			if r.state.CompareAndSwap(s, abandoned) {
+				return false, true
+			}
+		default:
+			return false, false
 		}
 	}
 }
 
-// await waits until r is done and returns true, or gives up when the channel is closed and returns false.
-func (r *request) await(cancel <-chan struct{}) bool {
+// await waits until r is done and returns true, or gives up when the channel is closed; late says that it did when the bytes had
+// been copied.
+func (r *request) await(cancel <-chan struct{}) (in, late bool) {
 	for b := (atomicx.Backoff{Spins: 4, Yields: 16}); ; {
 		if r.state.Load()&phaseMask == done {
-			return true
+			return true, false
 		}
 		if !b.Again() {
 			break
@@ -142,18 +162,25 @@ func (r *request) await(cancel <-chan struct{}) bool {
 	for {
 		s := r.state.Load()
 		if s&phaseMask == done {
-			return true
+			return true, false
 		}
 		if r.state.CompareAndSwap(s, s|parkedBit) {
 			break
 		}
 	}
 	if r.parker.Park(cancel) {
-		return true
+		return true, false
 	}
-	if r.leave() {
-		return false
+	for turn := uint32(0); ; turn++ {
+		inTime, late := r.leave()
+		if inTime || late {
+			return false, late
+		}
+		if !r.slow || r.state.Load()&phaseMask == done {
+			break
+		}
+		atomicx.Relax(turn) // taken: its bytes are being copied, which is over soon
 	}
 	r.parker.Park(nil) // taken or done: the token is near, and must not be left behind
-	return true
+	return true, false
 }

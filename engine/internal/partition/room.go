@@ -37,6 +37,9 @@ func (p *Partition) lookForHead() (again bool, err error) {
 	if p.state.Load()&stateClosing != 0 {
 		return false, p.refusal()
 	}
+	if err := p.unwritable(); err != nil {
+		return false, err
+	}
 	p.runControls()
 	s := p.ring.Slot(p.ring.Head(), 0)
 	switch {

@@ -21,8 +21,11 @@ func (p *Partition) TruncateBefore(ctx context.Context, off int64) error {
 		p.note()
 		p.room.Broadcast()
 	})
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case bad == nil && p.store != nil:
+		return p.store.Trim(p.log.First())
 	}
 	return bad
 }

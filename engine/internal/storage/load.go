@@ -1,0 +1,140 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/leatlog/leat/segment"
+	"github.com/leatlog/leat/segment/disk"
+	"github.com/leatlog/leat/segment/frame"
+)
+
+// Loading says how to fill a log in memory.
+type Loading struct {
+	// Log is the config of the log in memory; its First is set.
+	Log segment.Config
+
+	// Over reports whether there is more than may stay, of so many records and bytes: then the oldest segment is dropped. Nil
+	// means never.
+	Over func(records, bytes int64) bool
+
+	// SkipLost says that records before a range that a salvage could not bring over may stay in the files only. Otherwise such a
+	// range is an error.
+	SkipLost bool
+}
+
+// Load returns a log in memory with the records that the files hold. If the memory does not do for all it holds the newest.
+func (l *Log) Load(c Loading) (*segment.Log, error) {
+	c.Log.First = l.files.First()
+	mem := segment.NewLog(c.Log)
+	r, err := l.files.NewReader(l.files.First())
+	if err != nil {
+		return nil, opening(err)
+	}
+	defer r.Close()
+	for {
+		b, err := r.Next()
+		switch {
+		case err == io.EOF:
+			if mem.Staged() != l.files.Next() {
+				return nil, fmt.Errorf("storage: filled up to %d, the files end at %d", mem.Staged(), l.files.Next())
+			}
+			return mem, nil
+		case err != nil:
+			free(mem)
+			return nil, opening(err)
+		case b.Kind == frame.Lost && c.SkipLost:
+			free(mem)
+			c.Log.First = b.Next()
+			mem = segment.NewLog(c.Log)
+			continue
+		}
+		if err := fill(mem, b, c.Over); err != nil {
+			free(mem)
+			return nil, opening(fmt.Errorf("offsets [%d, %d): %w", b.First, b.Next(), err))
+		}
+	}
+}
+
+// fill fills in one frame.
+func fill(mem *segment.Log, b *frame.Batch, over func(records, bytes int64) bool) error {
+	for {
+		err := disk.Fill(mem, b)
+		if pubErr := mem.Publish(); pubErr != nil {
+			return pubErr
+		}
+		for over != nil {
+			records, bytes, segments := mem.Retained()
+			if segments < 2 || !over(records, bytes) || !mem.DropOldest() {
+				break
+			}
+		}
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, segment.ErrNoMemory) || !mem.DropOldest() {
+			return err
+		}
+	}
+}
+
+// free gives the memory of a log back.
+func free(mem *segment.Log) {
+	for mem.DropOldest() {
+	}
+}
+
+// Resume makes the files writable again after they have failed, if what caused that has gone, and brings the files and mem
+// together: records that were written, and told to be indefinite, come into mem, staged; visible ones that the files have lost
+// are written again. The caller holds the role, and publishes. It returns how many records have come.
+//
+// If it fails the files stay as unusable as they were.
+func (l *Log) Resume(mem *segment.Log) (came int, err error) {
+	if err := l.files.Resume(); err != nil {
+		return 0, &Error{Err: err}
+	}
+	end, next := mem.Committed(), l.files.Next()
+	switch {
+	case next < end:
+		if next < mem.First() {
+			return 0, fmt.Errorf("%w: [%d, %d)", ErrForgotten, next, mem.First())
+		}
+		err = l.write(next, func(yield func(segment.Shape, []byte, int64) bool) { mem.EachFrom(next, yield) })
+		if err == nil {
+			_, err = l.files.Sync()
+		}
+	case next > end:
+		err = l.readStaged(mem, end)
+		came = mem.Unpublished()
+	}
+	if err != nil {
+		mem.Unstage()
+		return 0, &Error{Err: err}
+	}
+	l.mu.Lock()
+	l.told = false
+	l.mu.Unlock()
+	return came, nil
+}
+
+// readStaged stages what the files hold from an offset on.
+func (l *Log) readStaged(mem *segment.Log, from uint64) error {
+	r, err := l.files.NewReader(from)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	for {
+		b, err := r.Next()
+		switch {
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			return err
+		}
+		if err := disk.Fill(mem, b); err != nil {
+			return err
+		}
+	}
+}

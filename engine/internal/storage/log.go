@@ -1,0 +1,349 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/leatlog/leat/segment"
+	"github.com/leatlog/leat/segment/disk"
+	"github.com/leatlog/leat/segment/frame"
+)
+
+// Policy says when a record counts as published.
+type Policy uint8
+
+const (
+	// Always publishes a record when it is durable.
+	Always Policy = iota
+	// Every publishes a record when it is written, and makes it durable soon.
+	Every
+	// Never publishes a record when it is written, and leaves the rest to the system.
+	Never
+)
+
+// Config says how to keep the records of one partition.
+type Config struct {
+	// Dir is the directory of the files, and Disk says what they are.
+	Dir  string
+	Disk disk.Config
+
+	// Policy says when a record counts as published; under Every, Interval is the longest time until its sync begins.
+	Policy   Policy
+	Interval time.Duration
+
+	// Failed is told, once until the next Resume, that nothing can be written any more, on the goroutine where that was found,
+	// which may hold the partition's role. It must not wait.
+	Failed func(error)
+}
+
+// Log keeps the records of one partition. Open opens one.
+//
+// # Roles
+//
+//   - holder: who holds the partition's role. It calls Commit and Resume, and touches batch.
+//   - anybody: the rest.
+type Log struct {
+	// Immutable after Open.
+	cfg   Config
+	files *disk.Log
+	timer *time.Timer // under Every: fires when it is time to sync
+
+	batch frame.Builder // the holder's
+	buf   []byte
+
+	// armed is set by the holder before it sets the timer, and cleared by the timer's goroutine after its sync: so there is one
+	// at a time. It publishes no memory.
+	armed atomic.Bool
+
+	// below is the offset below which records have been dropped from memory: raised by anybody, read by the trimmer. trimming is
+	// set by who starts the trimmer, and cleared by it. They publish no memory.
+	below    atomic.Uint64
+	trimming atomic.Bool
+
+	// syncs counts the syncs that Commit has waited for, and writes the frames. Added to by the holder, loaded by Stats. They
+	// publish no memory.
+	syncs, writes atomic.Int64
+
+	mu     sync.Mutex
+	closed bool           // under mu: no goroutine begins any more
+	busy   sync.WaitGroup // goroutines that use the files; added to under mu while it is not closed
+	told   bool           // under mu: Failed has been called
+}
+
+// keptBatch is how large a buffer for a frame is kept for the next one.
+const keptBatch = 1 << 20
+
+// Open opens the files of a partition, or makes them.
+func Open(c Config) (*Log, error) {
+	files, err := disk.Open(c.Dir, c.Disk)
+	if err != nil {
+		return nil, opening(err)
+	}
+	l := &Log{cfg: c, files: files}
+	l.below.Store(files.First())
+	if c.Policy == Every {
+		l.timer = time.AfterFunc(time.Hour, l.tick)
+		l.timer.Stop()
+	}
+	return l, nil
+}
+
+// Files returns the files, for looking at.
+func (l *Log) Files() *disk.Log { return l.files }
+
+// Durable returns the offset below which everything survives a power cut.
+func (l *Log) Durable() uint64 { return l.files.Durable() }
+
+// Err returns why nothing can be written, or nil.
+func (l *Log) Err() error {
+	if err := l.files.Err(); err != nil {
+		return &Error{Err: err}
+	}
+	return nil
+}
+
+// Commit writes what is staged in mem, and under Always makes it durable. When it has returned nil the caller publishes. After
+// an error, which is an *Error, the caller drops what is staged. The caller holds the role.
+func (l *Log) Commit(mem *segment.Log) error {
+	if err := l.files.Err(); err != nil {
+		l.tell(err)
+		return &Error{Err: err}
+	}
+	if err := l.write(mem.Committed(), mem.EachStaged); err != nil {
+		l.tell(err)
+		return &Error{Indefinite: true, Err: err}
+	}
+	switch l.cfg.Policy {
+	case Always:
+		l.syncs.Add(1)
+		if _, err := l.files.Sync(); err != nil {
+			l.tell(err)
+			return &Error{Indefinite: true, Err: err}
+		}
+	case Every:
+		if l.armed.CompareAndSwap(false, true) {
+			l.timer.Reset(l.cfg.Interval)
+		}
+	}
+	return nil
+}
+
+// write writes records, of which the first has offset next, as one frame, or as few as they fit in.
+func (l *Log) write(next uint64, each func(func(s segment.Shape, body []byte, appended int64) bool)) (err error) {
+	b := &l.batch
+	b.Reset(keptBatch)
+	each(func(s segment.Shape, body []byte, appended int64) bool {
+		dst := disk.Reserve(b, s, appended)
+		if dst == nil && b.Count() > 0 {
+			if next, err = l.put(next); err != nil {
+				return false
+			}
+			dst = disk.Reserve(b, s, appended)
+		}
+		if dst == nil && len(body) > 0 {
+			err = disk.ErrTooLarge
+			return false
+		}
+		copy(dst, body)
+		return true
+	})
+	if err == nil && b.Count() > 0 {
+		_, err = l.put(next)
+	}
+	return err
+}
+
+// put writes the batch as one frame at offset next, and returns the offset after it.
+func (l *Log) put(next uint64) (uint64, error) {
+	n := uint64(l.batch.Count())
+	l.writes.Add(1)
+	first, err := l.files.Write(&l.batch)
+	if err != nil {
+		return next, err
+	}
+	if first != next {
+		panic(fmt.Sprintf("storage: the files are at %d, the log is at %d", first, next))
+	}
+	l.batch.Reset(keptBatch)
+	return next + n, nil
+}
+
+// tell tells that nothing can be written.
+func (l *Log) tell(err error) {
+	l.mu.Lock()
+	first := !l.told && !l.closed
+	l.told = l.told || first
+	l.mu.Unlock()
+	if first && l.cfg.Failed != nil {
+		l.cfg.Failed(&Error{Err: err})
+	}
+}
+
+// begin lets a goroutine use the files, unless they are being closed.
+func (l *Log) begin() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.closed {
+		l.busy.Add(1)
+	}
+	return !l.closed
+}
+
+// tick is the timer's goroutine.
+func (l *Log) tick() {
+	if !l.begin() {
+		return
+	}
+	defer l.busy.Done()
+	_, err := l.files.Sync()
+	if err != nil {
+		l.tell(err)
+	}
+	l.armed.Store(false)
+	// A write that came after the sync began may have found it armed.
+	if err == nil && l.files.Durable() < l.files.Next() && l.armed.CompareAndSwap(false, true) {
+		l.timer.Reset(l.cfg.Interval)
+	}
+}
+
+// Sync makes durable what is written below upTo. It returns when that is done, or with the error of ctx; then the sync goes on.
+func (l *Log) Sync(ctx context.Context, upTo uint64) error {
+	if l.files.Durable() >= upTo {
+		return nil
+	}
+	if !l.begin() {
+		return &Error{Err: disk.ErrClosed}
+	}
+	synced := make(chan error, 1)
+	go func() {
+		defer l.busy.Done()
+		_, err := l.files.Sync()
+		if err != nil {
+			l.tell(err)
+			err = &Error{Err: err}
+		}
+		synced <- err
+	}()
+	select {
+	case err := <-synced:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Dropped notes that the records below an offset are not in memory any more, and has files removed that hold nothing else. It
+// does not wait.
+func (l *Log) Dropped(below uint64) {
+	for {
+		old := l.below.Load()
+		if below <= old {
+			return
+		}
+		if l.below.CompareAndSwap(old, below) {
+			break
+		}
+	}
+	if !l.trimming.CompareAndSwap(false, true) {
+		return // it looks once more before it ends
+	}
+	if !l.begin() {
+		return
+	}
+	go l.trimSpare()
+}
+
+// trimSpare is the trimmer: it removes files as long as there is one to spare.
+func (l *Log) trimSpare() {
+	defer l.busy.Done()
+	for {
+		below := l.below.Load()
+		if l.spare(below) {
+			if err := l.files.Trim(below); err != nil {
+				l.tell(err) // if it comes from the files; then the next Commit finds it as well
+				l.trimming.Store(false)
+				return
+			}
+		}
+		l.trimming.Store(false)
+		// A Dropped that came after the look has raised below before it found trimming set.
+		if l.below.Load() == below || !l.trimming.CompareAndSwap(false, true) {
+			return
+		}
+	}
+}
+
+// spare reports whether a file holds nothing from an offset on, and is not the last one.
+func (l *Log) spare(below uint64) bool {
+	files := l.files.Files()
+	return len(files) > 1 && files[0].End <= below
+}
+
+// Trim makes the log begin at an offset for good: also after a crash. It waits for the files.
+func (l *Log) Trim(below uint64) error {
+	if !l.begin() {
+		return &Error{Err: disk.ErrClosed}
+	}
+	defer l.busy.Done()
+	if err := l.files.Trim(min(below, l.files.Next())); err != nil {
+		if l.files.Err() != nil {
+			l.tell(err)
+		}
+		return &Error{Err: err}
+	}
+	return nil
+}
+
+// shut lets no goroutine begin any more, and waits for those that there are.
+func (l *Log) shut() {
+	l.mu.Lock()
+	l.closed = true
+	l.mu.Unlock()
+	if l.timer != nil {
+		l.timer.Stop()
+	}
+	l.busy.Wait()
+}
+
+// Close makes all durable and closes the files. What was dropped from memory is dropped from them, so that the next Open finds
+// what there was. Nobody commits any more.
+func (l *Log) Close() error {
+	l.shut()
+	if l.files.Err() == nil {
+		if err := l.files.Trim(min(l.below.Load(), l.files.Next())); err != nil {
+			return errors.Join(err, l.files.Close())
+		}
+	}
+	return l.files.Close()
+}
+
+
+// Abandon closes the files as they are.
+func (l *Log) Abandon() error {
+	l.shut()
+	return l.files.Abandon()
+}
+
+// Stats is a snapshot.
+type Stats struct {
+	Durable       uint64
+	Epoch         uint64
+	Files         int
+	Bytes         int64
+	Writes, Syncs int64
+	Err           error
+}
+
+// Stats returns a snapshot.
+func (l *Log) Stats() Stats {
+	s := Stats{Durable: l.files.Durable(), Epoch: l.files.Epoch(), Writes: l.writes.Load(), Syncs: l.syncs.Load(), Err: l.Err()}
+	for _, f := range l.files.Files() {
+		s.Files++
+		s.Bytes += f.Bytes
+	}
+	return s
+}

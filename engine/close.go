@@ -125,7 +125,7 @@ func (e *Engine) CloseContext(ctx context.Context) error {
 	e.closing.Do(e.shutdown)
 	select {
 	case <-e.closed:
-		return nil
+		return e.closeError()
 	default:
 	}
 	if e.onWorker() {
@@ -133,10 +133,17 @@ func (e *Engine) CloseContext(ctx context.Context) error {
 	}
 	select {
 	case <-e.closed:
-		return nil
+		return e.closeError()
 	case <-ctx.Done():
 		return &HungError{Handlers: e.hung(), Cause: context.Cause(ctx)}
 	}
+}
+
+// closeError returns what went wrong with files.
+func (e *Engine) closeError() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.closeErr
 }
 
 // shutdown ends everything, and leaves the waiting and the telling to goroutines: the caller may be a handler, or a hook.
@@ -150,6 +157,11 @@ func (e *Engine) shutdown() {
 	}
 	e.topics, e.deleted = nil, nil // from here on nobody comes
 	groups := slices.Collect(maps.Values(e.groups))
+	for _, g := range groups {
+		if g.ready {
+			e.lastGroups = append(e.lastGroups, g)
+		}
+	}
 	e.mu.Unlock()
 	var subs []*Subscription
 	for _, t := range e.last {
@@ -183,6 +195,7 @@ func (e *Engine) tellAll(subs []*Subscription) (told <-chan struct{}) {
 
 // wind waits for all that an ended engine has going on.
 func (e *Engine) wind(told <-chan struct{}) {
+	e.files.Wait()
 	for _, t := range e.last {
 		<-t.gone
 	}
@@ -196,6 +209,12 @@ func (e *Engine) wind(told <-chan struct{}) {
 	}
 	for _, p := range []*dispatch.Pool{e.work, e.calls} {
 		p.Wait(nil)
+	}
+	if e.catalog != nil {
+		e.keeper.end()
+		if err := e.catalog.close(); err != nil {
+			e.noteClose(err)
+		}
 	}
 	close(e.closed)
 }

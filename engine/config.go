@@ -11,6 +11,7 @@ import (
 	"github.com/leatlog/leat/engine/internal/partition"
 	"github.com/leatlog/leat/engine/internal/retention"
 	"github.com/leatlog/leat/segment"
+	"github.com/leatlog/leat/segment/vfs"
 )
 
 // Config configures an Engine. The zero value works.
@@ -28,6 +29,29 @@ type Config struct {
 	// CloseTimeout is how long Close waits for handlers and callbacks. 0 means 10 s, a negative one for ever.
 	CloseTimeout time.Duration
 
+	// Dir is the directory of the durable topics. It is made if it is not there, and belongs to one engine at a time. Open
+	// brings back the durable topics and the groups that are in it. Empty means that all topics are in memory.
+	Dir string
+
+	// ReadOnly opens Dir for looking: nothing in it is changed, nor locked, publishes fail with ErrReadOnly, and so does
+	// whatever else would change something. It shows what there was at Open.
+	ReadOnly bool
+
+	// Salvage says what to do about a partition of which records are damaged that had been durable. Normally its topic is refused
+	// with ErrCorrupt, and nothing is changed. With Salvage what is sound is copied into a new directory beside the damaged one,
+	// which stays as it is, the topic is opened from there, and the log tells each range that is lost. In memory the partition
+	// begins behind the last such range.
+	Salvage bool
+
+	// Partitioners are those of restored topics that have neither ByKey, RoundRobin nor Explicit, by the topic's name.
+	Partitioners map[string]Partitioner
+
+	// PositionsEvery is how often the positions of groups and named subscriptions of durable topics are written if they have
+	// moved; they are also at Close and by CommitSync. After a crash what was processed since is delivered again. 0 means 1 s.
+	PositionsEvery time.Duration
+
+	fs vfs.FS // for tests; nil means the operating system's
+
 	// Hooks are told of what happens.
 	Hooks Hooks
 
@@ -43,12 +67,22 @@ func (c Config) withDefaults() (Config, error) {
 		return c, configError("Workers is %d, not 1 to %d", c.Workers, maxWorkers)
 	case c.MaxMemory < 0:
 		return c, configError("MaxMemory is %d", c.MaxMemory)
+	case c.Dir == "" && (c.ReadOnly || c.Salvage):
+		return c, configError("ReadOnly and Salvage need Dir")
+	case c.PositionsEvery < 0:
+		return c, configError("PositionsEvery is %v", c.PositionsEvery)
 	}
 	if c.Workers == 0 {
 		c.Workers = max(4, runtime.GOMAXPROCS(0))
 	}
 	if c.CloseTimeout == 0 {
 		c.CloseTimeout = 10 * time.Second
+	}
+	if c.PositionsEvery == 0 {
+		c.PositionsEvery = time.Second
+	}
+	if c.fs == nil {
+		c.fs = vfs.OS{}
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -137,6 +171,10 @@ type TopicConfig struct {
 	// Partitioner chooses the partition of a record. Nil means ByKey.
 	Partitioner Partitioner
 
+	// Durable keeps the records in files, in the engine's Dir, so that they survive the end of the process. Nil means that they
+	// are in memory only.
+	Durable *Durable
+
 	first uint64 // offset of the first record; for tests
 
 	_ struct{}
@@ -218,7 +256,9 @@ func (c TopicConfig) withDefaults(memory int64) (TopicConfig, error) {
 			return c, configError("SegmentRecords (%d) is above MaxRecords (%d)", c.SegmentRecords, r.MaxRecords)
 		}
 	}
-	return c, nil
+	var err error
+	c.Durable, err = c.Durable.withDefaults(&c)
+	return c, err
 }
 
 // limits returns the retention as the partitions take it.
@@ -286,6 +326,13 @@ type Hooks struct {
 	// MemberPutOut is told that one was put out for lack of progress, and will join again.
 	MemberEnded  func(group, member string, cause error)
 	MemberPutOut func(group, member string)
+
+	// FilesFailed is told that a partition has become read-only, because an operation on one of its files failed: see
+	// ErrReadOnly.
+	FilesFailed func(topic string, partition int, err error)
+
+	// Truncated is told, once, that a group or a named subscription was cut back at Open: see TruncatedError.
+	Truncated func(topic, consumer string, err *TruncatedError)
 
 	// CallbackPanicked is told of a panic in a callback of PublishAsync.
 	CallbackPanicked func(topic string, value any, stack []byte)

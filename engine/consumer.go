@@ -200,13 +200,17 @@ func (c *Consumer) Commit() error {
 	return c.handIn(true)
 }
 
-// CommitSync is Commit that returns when the positions are as safe as the topics are. Topics in memory are at once; ctx is
-// looked at before, and then nothing is committed.
+// CommitSync is Commit that returns when the positions are as safe as the topics are. Those in topics in memory are at once; ctx
+// is looked at before, and then nothing is committed. Those in durable topics are when they, and the records below them, are
+// durable; if that fails, or ctx ends before, they are committed and will be safe later if they can.
 func (c *Consumer) CommitSync(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	return c.Commit()
+	if err := c.Commit(); err != nil || c.g.entry == nil {
+		return err
+	}
+	return c.g.e.keeper.commitSync(ctx, c.g)
 }
 
 // CommitTo commits the records of one partition that have been returned and lie below an offset, which is the next one to

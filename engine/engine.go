@@ -21,15 +21,18 @@ import (
 // Engine holds topics. All its methods may be called from any goroutine, handlers included.
 type Engine struct {
 	// Immutable after Open.
-	cfg    Config
-	clock  atomicx.Clock
-	pool   *segment.Pool
-	work   *dispatch.Pool // runs handlers
-	calls  *dispatch.Pool // runs callbacks: a handler may wait for one
-	crowd  *partition.Crowd
-	alarms *due.Alarms
-	ctx    context.Context // ends at Close; the parent of every handler's
-	stop   context.CancelFunc
+	cfg     Config
+	clock   atomicx.Clock
+	pool    *segment.Pool
+	work    *dispatch.Pool // runs handlers
+	calls   *dispatch.Pool // runs callbacks: a handler may wait for one
+	crowd   *partition.Crowd
+	catalog *catalog       // nil without a directory
+	keeper  keeper         // writes positions into it
+	files   sync.WaitGroup // who makes or removes files; added to under mu while there are topics
+	alarms  *due.Alarms
+	ctx     context.Context // ends at Close; the parent of every handler's
+	stop    context.CancelFunc
 
 	// rested is broadcast when a lane has caught up; Drain waits on it.
 	rested atomicx.Event
@@ -39,16 +42,23 @@ type Engine struct {
 	closing     sync.Once
 	last        []*Topic // those that Close waits for; set inside closing, as is lastMembers
 	lastMembers []*Member
+	lastGroups  []*Group      // those whose positions are written at the end; set inside closing
 	told        atomic.Bool   // set when all has been told that Close has to tell; read by whoever closes, publishes no memory
 	closed      chan struct{} // closed when the engine is down
 
-	mu      sync.Mutex
-	topics  map[string]*Topic   // under mu; nil once closing
-	groups  map[string]*Group   // under mu
-	deleted map[*Topic]struct{} // under mu: those that still have something going on; nil once closing
+	mu     sync.Mutex
+	topics map[string]*Topic   // under mu; nil once closing
+	making map[string]struct{} // under mu: names of topics and, after a slash, groups that are being made or deleted
+	// refused are topics and groups in the directory that could not be opened, and why. Under mu.
+	refused, refusedGroups map[string]error
+	closeErr               error               // under mu: what went wrong with files at the end
+	groups                 map[string]*Group   // under mu
+	deleted                map[*Topic]struct{} // under mu: those that still have something going on; nil once closing
 }
 
-// Open returns a new, empty engine. It must be closed.
+// Open returns a new engine. It must be closed. Without a Dir it is empty; with one it has the durable topics and groups that are
+// there. Then the error may be ErrLocked, ErrCorrupt if the catalog is damaged, or one of the file system. A topic or group
+// that cannot be opened is no error of Open: Topic and Group return why, and its files stay as they are.
 func Open(c Config) (*Engine, error) {
 	c, err := c.withDefaults()
 	if err != nil {
@@ -63,12 +73,28 @@ func Open(c Config) (*Engine, error) {
 		topics:  map[string]*Topic{},
 		groups:  map[string]*Group{},
 		deleted: map[*Topic]struct{}{},
+		making:  map[string]struct{}{},
+		refused: map[string]error{}, refusedGroups: map[string]error{},
+	}
+	if c.Dir != "" {
+		if e.catalog, err = openCatalog(c.fs, c.Dir, c.ReadOnly); err != nil {
+			return nil, err
+		}
 	}
 	e.crowd = partition.NewCrowd(c.Workers)
 	e.alarms = due.NewAlarms(&e.clock)
 	e.work = dispatch.NewPool(c.Workers, e.escaped)
 	e.calls = dispatch.NewPool(callbackWorkers, e.escaped)
 	e.ctx, e.stop = context.WithCancel(context.Background())
+	if e.catalog == nil {
+		return e, nil
+	}
+	e.keeper.saved = map[string]any{}
+	if err := e.restore(); err != nil {
+		e.cfg.ReadOnly = true // so that nothing more is written
+		return nil, errors.Join(err, e.Close())
+	}
+	e.keeper.start(e)
 	return e, nil
 }
 
@@ -121,6 +147,9 @@ func (e *Engine) CreateTopic(name string, c TopicConfig) (*Topic, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.Durable != nil && e.catalog == nil {
+		return nil, configError("a durable topic needs Config.Dir")
+	}
 	t, err := e.addTopic(name, c)
 	if err != nil {
 		return nil, err
@@ -133,17 +162,52 @@ func (e *Engine) CreateTopic(name string, c TopicConfig) (*Topic, error) {
 func (e *Engine) addTopic(name string, c TopicConfig) (*Topic, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	_, making := e.making[name]
 	switch {
 	case e.topics == nil:
 		return nil, ErrClosed
 	case e.draining.Load():
 		return nil, ErrDraining
-	case e.topics[name] != nil:
+	case e.refused[name] != nil:
+		return nil, fmt.Errorf("%w: %w", ErrTopicExists, e.refused[name])
+	case e.topics[name] != nil || making:
 		return nil, fmt.Errorf("%w: %s", ErrTopicExists, name)
 	}
-	t := newTopic(e, name, c)
+	if c.Durable == nil {
+		t := newTopic(e, name, c, newTopicID(), nil)
+		e.topics[name] = t
+		return t, nil
+	}
+	e.making[name] = struct{}{}
+	e.files.Add(1)
+	defer e.files.Done()
+	e.mu.Unlock() // files may be slow
+	t, err := e.createDurable(name, c)
+	e.mu.Lock()
+	delete(e.making, name)
+	switch {
+	case err != nil:
+		return nil, err
+	case e.topics == nil: // closed meanwhile: it is there at the next Open
+		t.halt(ErrClosed)
+		e.mu.Unlock()
+		<-t.gone
+		e.mu.Lock()
+		return nil, ErrClosed
+	}
 	e.topics[name] = t
 	return t, nil
+}
+
+// enterFiles lets the caller make or remove files, and Close waits until it calls files.Done.
+func (e *Engine) enterFiles() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.topics == nil {
+		return ErrClosed
+	}
+	e.files.Add(1)
+	return nil
 }
 
 // Topic returns the topic of that name.
@@ -155,6 +219,9 @@ func (e *Engine) Topic(name string) (*Topic, error) {
 	}
 	if t := e.topics[name]; t != nil {
 		return t, nil
+	}
+	if err := e.refused[name]; err != nil {
+		return nil, err
 	}
 	return nil, fmt.Errorf("%w: %q", ErrUnknownTopic, name)
 }
@@ -182,7 +249,9 @@ func (e *Engine) all() []*Topic {
 
 // DeleteTopic deletes a topic and all its records: every publish, reader and subscription of it ends with
 // ErrTopicDeleted, also those that wait. Handlers and callbacks that are running are not waited for. The name is free at
-// once; a topic that is created under it is another one, with another ID.
+// once; a topic that is created under it is another one, with another ID. The files of a durable topic are removed; an error that
+// is none of ErrUnknownTopic and ErrClosed says that this could not be made safe, so that the topic may be there again after the
+// next Open.
 func (e *Engine) DeleteTopic(name string) error {
 	e.mu.Lock()
 	if e.topics == nil {
@@ -190,9 +259,18 @@ func (e *Engine) DeleteTopic(name string) error {
 		return ErrClosed
 	}
 	t := e.topics[name]
-	if t != nil {
+	switch {
+	case t != nil && t.cfg.Durable != nil && e.cfg.ReadOnly:
+		e.mu.Unlock()
+		return ErrReadOnly
+	case t != nil:
 		delete(e.topics, name)
 		e.deleted[t] = struct{}{} // Close waits for it
+		if t.cfg.Durable != nil {
+			e.making[name] = struct{}{}
+			e.files.Add(1)
+			defer e.files.Done()
+		}
 	}
 	e.mu.Unlock()
 	if t == nil {
@@ -200,9 +278,36 @@ func (e *Engine) DeleteTopic(name string) error {
 	}
 	subs := t.halt(ErrTopicDeleted)
 	<-t.down
+	var err error
+	if t.cfg.Durable != nil {
+		err = e.forgetFiles(t)
+	}
 	e.log(slog.LevelInfo, "leat: topic deleted", "topic", name, "id", t.id)
 	for _, s := range subs {
 		s.tell()
+	}
+	return err
+}
+
+// forgetFiles removes the files of a topic that has ended. From its error on the name is taken, and the topic comes back with the
+// next Open unless that can tell that it was deleted.
+func (e *Engine) forgetFiles(t *Topic) error {
+	entry := e.catalog.topic(t.id.String())
+	err := e.catalog.change(func(f *catalogFile) { f.drop(entry) })
+	e.mu.Lock()
+	delete(e.making, t.name)
+	if err != nil {
+		e.refused[t.name] = fmt.Errorf("leat: topic %s is deleted, but that could not be written: %w", t.name, err)
+	}
+	e.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	e.keeper.mu.Lock() // it may be writing there
+	err = e.removeTopic(entry)
+	e.keeper.mu.Unlock()
+	if err != nil { // the next Open does it
+		e.log(slog.LevelWarn, "leat: files of a deleted topic are left", "topic", t.name, "id", t.id, "error", err)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/leatlog/leat/engine/internal/delivery"
 	"github.com/leatlog/leat/engine/internal/group"
 	"github.com/leatlog/leat/engine/internal/partition"
+	"github.com/leatlog/leat/engine/internal/storage"
 )
 
 // What can go wrong. Each says when it comes and whether trying again helps. Test with errors.Is: an error may carry more.
@@ -72,8 +73,37 @@ var (
 	// ErrExhausted is returned by a publish to a partition that has used up its offsets (2^63-1 of them). It is final.
 	ErrExhausted = partition.ErrExhausted
 
-	// ErrIndefinite marks the error of a publish that may yet turn out to be in the log. In a memory topic there is none.
-	ErrIndefinite = errors.New("leat: outcome unknown")
+	// ErrIndefinite marks the error of a publish that may yet turn out to be in the log: the files of a durable topic failed
+	// while the record was being written, or its ctx ended meanwhile. If the record is needed it has to be published again, and
+	// may then be there twice. In a memory topic there is none.
+	ErrIndefinite = storage.ErrIndefinite
+
+	// ErrReadOnly is returned by publishes to a partition of a durable topic after an operation on one of its files has failed;
+	// the cause is wrapped as well. What was being published then is also ErrIndefinite. Readers and subscriptions go on.
+	// Nothing is tried again behind the user's back, since nobody knows what a disk holds that has failed: Topic.Resume, or
+	// Close and Open, look at what is there and go on, once the cause has gone. It is also returned by all that would change
+	// something in an engine that was opened with Config.ReadOnly.
+	ErrReadOnly = storage.ErrReadOnly
+
+	// ErrNoSpace says, together with ErrReadOnly, that the cause is a full disk. Nothing that was acknowledged is lost. Resume
+	// helps once there is space.
+	ErrNoSpace = storage.ErrNoSpace
+
+	// ErrCorrupt says that files in Config.Dir are damaged that had been safe, or missing. Topic and Group return it for one that
+	// could not be opened, with the file, the place in it and the offsets, as a *disk.CorruptError where it is about records.
+	// Nothing has been changed. It helps to bring the files back from a copy; see Config.Salvage otherwise.
+	ErrCorrupt = storage.ErrCorrupt
+
+	// ErrLocked is returned by Open for a Dir that another engine has, in this process or another.
+	ErrLocked = storage.ErrLocked
+
+	// ErrForgotten is returned by Resume if the files have lost records that were visible and not durable yet, and that memory
+	// does not have any more either. Close and Open go on without them.
+	ErrForgotten = storage.ErrForgotten
+
+	// ErrTruncated says that a group's position was beyond what its topic held at Open, and was cut back; the error is a
+	// *TruncatedError.
+	ErrTruncated = errors.New("leat: position was beyond the end of the log")
 
 	// ErrReaderClosed is returned by calls of a Reader after its Close.
 	ErrReaderClosed = partition.ErrReadClosed
@@ -173,6 +203,26 @@ func (e *GapError) Error() string {
 
 // Lost returns how many records are missing.
 func (e *GapError) Lost() int64 { return e.To - e.From }
+
+// TruncatedError says that a position was beyond what a durable topic held at Open, and was cut back to the end. A position that
+// was written is never beyond what was durable, so the disk has lost what it said was safe, or older files were brought back. The
+// records from Next to Committed that the consumer had processed are gone, and others will get their offsets. It matches
+// ErrTruncated.
+//
+// Hooks.Truncated is told, and the first Join or Consumer of a group with FailOnGap returns it, once.
+type TruncatedError struct {
+	Topic           string
+	Partition       int
+	Committed, Next Offset
+}
+
+func (e *TruncatedError) Error() string {
+	return fmt.Sprintf("leat: topic %s, partition %d: position %d was beyond the end of the log, which is %d", e.Topic, e.Partition,
+		e.Committed, e.Next)
+}
+
+// Is makes errors.Is(err, ErrTruncated) true.
+func (e *TruncatedError) Is(target error) bool { return target == ErrTruncated }
 
 // BatchError is returned by Topic.PublishBatch when some of the records failed.
 type BatchError struct {

@@ -11,9 +11,12 @@ func (t *Topic) Coming(n int) (appear func(), err error) {
 	t.growing.Lock()
 	defer t.growing.Unlock()
 	before := t.parts.load()
-	parts := t.newPartitions(before, n)
+	parts := t.newPartitions(before, n, nil)
 	if err := t.add(parts, len(before)); err != nil {
 		return nil, err
 	}
 	return func() { t.parts.store(parts) }, nil
 }
+
+// WithFS returns c with another file system.
+func (c Config) WithFS(fsys vfs.FS) Config { c.fs = fsys; return c }

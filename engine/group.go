@@ -35,6 +35,7 @@ type Group struct {
 	cfg  GroupConfig
 	bury func(ctx context.Context, m *Message, err error) error
 
+	entry *groupEntry // in the catalog; nil if the topics are in memory
 	alarm due.Alarm
 	ready bool // under e.mu: it has all its topics, and may be found
 
@@ -56,6 +57,8 @@ type Group struct {
 	notes    []func()                   // code of the user's that is to be told of something
 	telling  bool                       // there is a goroutine that tells it
 	cause    error                      // what ended the group
+	final    map[string][]Offset        // where it was in topics that have ended with the engine, by ID
+	cut      []*TruncatedError          // where it was cut back at Open, and nobody has been told
 }
 
 // CreateGroup creates a consumer group. Its positions are where c.Start says from now on. The name must be new: 1 to 249 of
@@ -68,7 +71,50 @@ func (e *Engine) CreateGroup(name string, c GroupConfig) (*Group, error) {
 	if err != nil {
 		return nil, err
 	}
+	g, err := e.newGroup(name, c)
+	if err != nil {
+		return nil, err
+	}
+	topics := make([]*Topic, len(c.Topics))
+	for i, name := range c.Topics {
+		if topics[i], err = e.Topic(name); err != nil {
+			return nil, err
+		}
+	}
+	if durable, err := e.durableTopics(&g.cfg, topics); err != nil {
+		return nil, err
+	} else if durable {
+		g.entry = e.catalog.newGroupEntry(name, &g.cfg)
+	}
+	if err := e.addGroup(g); err != nil {
+		return nil, err
+	}
+	for _, t := range topics {
+		if err := g.attach(t, nil); err != nil {
+			g.end(err)
+			return nil, err
+		}
+	}
+	if g.entry != nil {
+		if err := e.writeGroup(g); err != nil {
+			g.end(err)
+			return nil, err
+		}
+	}
+	g.mu.Lock()
+	g.emptied()
+	g.mu.Unlock()
+	e.mu.Lock()
+	g.ready = true
+	e.mu.Unlock()
+	e.log(slog.LevelInfo, "leat: group created", "group", name, "kind", c.Kind.String(), "topics", c.Topics)
+	return g, nil
+}
+
+// newGroup returns a group that nobody knows.
+func (e *Engine) newGroup(name string, c GroupConfig) (*Group, error) {
 	c = c.clone()
+	var err error
 	g := &Group{e: e, name: name, cfg: c, expires: due.Never,
 		topics: make(map[string]*groupTopic, len(c.Topics)), members: map[*Member]struct{}{}, byID: map[group.MemberID]*Member{},
 		resets: map[group.Partition]uint64{}}
@@ -84,28 +130,6 @@ func (e *Engine) CreateGroup(name string, c GroupConfig) (*Group, error) {
 		}, 0)
 	}
 	g.alarm.Init(e.alarms, g.ring)
-	topics := make([]*Topic, len(c.Topics))
-	for i, name := range c.Topics {
-		if topics[i], err = e.Topic(name); err != nil {
-			return nil, err
-		}
-	}
-	if err := e.addGroup(g); err != nil {
-		return nil, err
-	}
-	for _, t := range topics {
-		if err := g.attach(t); err != nil {
-			g.end(err)
-			return nil, err
-		}
-	}
-	g.mu.Lock()
-	g.emptied()
-	g.mu.Unlock()
-	e.mu.Lock()
-	g.ready = true
-	e.mu.Unlock()
-	e.log(slog.LevelInfo, "leat: group created", "group", name, "kind", c.Kind.String(), "topics", c.Topics)
 	return g, nil
 }
 
@@ -116,6 +140,8 @@ func (e *Engine) addGroup(g *Group) error {
 	switch {
 	case e.topics == nil:
 		return ErrClosed
+	case e.refusedGroups[g.name] != nil:
+		return fmt.Errorf("%w: %w", ErrGroupExists, e.refusedGroups[g.name])
 	case e.groups[g.name] != nil:
 		return fmt.Errorf("%w: %s", ErrGroupExists, g.name)
 	}
@@ -132,6 +158,9 @@ func (e *Engine) Group(name string) (*Group, error) {
 	}
 	if g := e.groups[name]; g != nil && g.ready {
 		return g, nil
+	}
+	if err := e.refusedGroups[name]; err != nil {
+		return nil, err
 	}
 	return nil, fmt.Errorf("%w: %q", ErrUnknownGroup, name)
 }
@@ -176,8 +205,8 @@ func (g *Group) Name() string { return g.name }
 // Config returns the configuration, with every default filled in.
 func (g *Group) Config() GroupConfig { return g.cfg.clone().asGiven() }
 
-// attach makes a topic one of the group's.
-func (g *Group) attach(t *Topic) error {
+// attach makes a topic one of the group's. floors are the positions in the first partitions, where the group has some.
+func (g *Group) attach(t *Topic, floors []Offset) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.cause != nil {
@@ -189,7 +218,15 @@ func (g *Group) attach(t *Topic) error {
 		return g.cause
 	}
 	gt := &groupTopic{t: t}
-	for _, p := range t.made.load() {
+	for i, p := range t.made.load() {
+		if floors != nil {
+			off := t.cfg.first // it came when the group was there
+			if i < len(floors) {
+				off = uint64(floors[i])
+			}
+			g.addPart(gt, p, off)
+			continue
+		}
 		off, err := g.cfg.Start.in(p.p, startLatest)(p.p.Log().Snapshot())
 		if err != nil {
 			return err
@@ -260,6 +297,12 @@ func (g *Group) topicEnded(t *Topic, cause error) {
 	g.closing = !errors.Is(cause, ErrTopicDeleted)
 	if g.assigned != nil {
 		g.apply(g.assigned.RemoveTopic(t.name, g.now()))
+	}
+	if g.entry != nil && g.closing {
+		if g.final == nil {
+			g.final = map[string][]Offset{}
+		}
+		g.final[t.id.String()] = gt.positions()
 	}
 	for _, p := range gt.parts {
 		p.close(cause)

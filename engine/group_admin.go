@@ -100,7 +100,9 @@ func (p *groupPart) reset(off uint64) {
 	}
 }
 
-// DeleteGroup deletes a group that has no members, and its positions with it; otherwise the error is ErrGroupActive.
+// DeleteGroup deletes a group that has no members, and its positions with it; otherwise the error is ErrGroupActive. Of a group of
+// durable topics another error than that and ErrUnknownGroup says that this could not be made safe, so that the group may be
+// there again after the next Open.
 func (e *Engine) DeleteGroup(name string) error {
 	g, err := e.Group(name)
 	if err != nil {
@@ -115,7 +117,7 @@ func (e *Engine) DeleteGroup(name string) error {
 	g.mu.Unlock()
 	g.detach()
 	e.log(slog.LevelInfo, "leat: group deleted", "group", name)
-	return nil
+	return e.forgetGroup(g)
 }
 
 // expire deletes a group that has had no member for long.
@@ -129,6 +131,13 @@ func (e *Engine) expire(g *Group, now int64) {
 	g.finish(ErrGroupDeleted)
 	g.mu.Unlock()
 	g.detach()
+	if g.entry != nil {
+		e.spawn(func() {
+			if err := e.forgetGroup(g); err != nil { // it expires again after the next Open
+				e.log(slog.LevelError, "leat: an expired group cannot be removed", "group", g.name, "error", err)
+			}
+		})
+	}
 }
 
 // end ends a group, with its members, and returns these. It waits for nobody.

@@ -65,8 +65,25 @@ func (t *Topic) grow(n int) (before int, err error) {
 	case n == before:
 		return before, nil
 	}
-	parts := t.newPartitions(old, n)
+	var files []*kept
+	if t.cfg.Durable != nil {
+		if err := t.e.enterFiles(); err != nil {
+			return before, err
+		}
+		defer t.e.files.Done()
+		entry := t.e.catalog.topic(t.id.String())
+		if entry == nil {
+			return before, ErrTopicDeleted
+		}
+		if files, err = t.e.makeFiles(entry, t.id, before, n, &t.cfg); err != nil {
+			return before, err
+		}
+	}
+	parts := t.newPartitions(old, n, files)
 	if err := t.add(parts, before); err != nil {
+		for _, k := range files {
+			_ = k.store.Abandon() // they are there, and empty
+		}
 		return before, err
 	}
 	t.e.topicGrown(t, n)

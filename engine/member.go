@@ -73,6 +73,9 @@ func (g *Group) newMember(c MemberConfig, h delivery.Handler, pull *Consumer) (*
 	if err != nil {
 		return nil, err
 	}
+	if err := g.truncated(); err != nil {
+		return nil, err
+	}
 	if c.Name == "" {
 		c.Name = fmt.Sprintf("#%d", g.e.subs.Add(1)) // no user can give that name
 	} else if err := names.Check(c.Name); err != nil {

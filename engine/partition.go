@@ -27,6 +27,9 @@ func (p *Partition) First() Offset { first, _ := p.p.Snapshot(); return first }
 // Next returns the offset that the next record will get.
 func (p *Partition) Next() Offset { _, next := p.p.Snapshot(); return next }
 
+// Durable returns the offset below which every record survives a power cut. It is at most Next, and 0 in a topic in memory.
+func (p *Partition) Durable() Offset { return p.p.Durable() }
+
 // Publish is Topic.Publish to this partition, whatever the Partitioner says.
 func (p *Partition) Publish(ctx context.Context, r Record) (Published, error) {
 	off, err := p.p.Publish(ctx, &r)
@@ -59,7 +62,8 @@ func (p *Partition) Flush(ctx context.Context) error { return p.p.Flush(ctx) }
 
 // TruncateBefore drops all records below off, at once for readers; the memory comes back by whole segments. Next is
 // allowed and empties the partition; an offset beyond, or a negative one, is an *OffsetError; one below First does
-// nothing. Subscriptions that had not read that far get a gap notice.
+// nothing. Subscriptions that had not read that far get a gap notice. In a durable topic the records are gone for good when it
+// returns nil: no Open brings them back.
 func (p *Partition) TruncateBefore(ctx context.Context, off Offset) error {
 	return p.p.TruncateBefore(ctx, off)
 }
@@ -163,6 +167,9 @@ func (a *Appender) AppendBatch(ctx context.Context, rs []Record) (int, error) {
 }
 
 // Flush makes visible what was appended, and wakes readers. Call it before a pause.
+//
+// In a durable topic what has been staged since the last time is lost if it, or Append or Close, returns ErrReadOnly; if the error
+// is ErrIndefinite it may be found later.
 func (a *Appender) Flush() error { return a.x.Flush() }
 
 // Close flushes and gives the partition back to everybody. Closing again does nothing.

@@ -47,9 +47,26 @@ type Topic struct {
 	cause     error                      // under mu: what ended the topic
 }
 
-func newTopic(e *Engine, name string, c TopicConfig) *Topic {
+// newTopicID returns an ID that nobody has.
+func newTopicID() (id TopicID) {
+	rand.Read(id[:])
+	return id
+}
+
+// parseTopicID is the inverse of String.
+func parseTopicID(s string) (id TopicID, err error) {
+	b, err := hex.DecodeString(s)
+	if err != nil || copy(id[:], b) != len(id) || len(b) != len(id) {
+		return id, fmt.Errorf("%w: topic ID %q", ErrCorrupt, s)
+	}
+	return id, nil
+}
+
+// newTopic makes a topic. files has what its partitions keep their records in; it is empty if they are in memory.
+func newTopic(e *Engine, name string, c TopicConfig, id TopicID, files []*kept) *Topic {
 	t := &Topic{
 		e:         e,
+		id:        id,
 		name:      name,
 		cfg:       c,
 		down:      make(chan struct{}),
@@ -58,20 +75,25 @@ func newTopic(e *Engine, name string, c TopicConfig) *Topic {
 		closed:    map[*Subscription]struct{}{},
 		positions: map[string]remembered{},
 	}
-	rand.Read(t.id[:])
-	parts := t.newPartitions(nil, c.Partitions)
+	parts := t.newPartitions(nil, c.Partitions, files)
 	t.run(parts)
 	t.made.store(parts)
 	t.parts.store(parts)
 	return t
 }
 
-// newPartitions returns a copy of parts with new ones behind it, so that there are n. Nothing of them runs.
-func (t *Topic) newPartitions(parts []*Partition, n int) []*Partition {
+// newPartitions returns a copy of parts with new ones behind it, so that there are n. Nothing of them runs. files are those of the
+// new ones, if they have any.
+func (t *Topic) newPartitions(parts []*Partition, n int, files []*kept) []*Partition {
 	e, c := t.e, &t.cfg
+	old := len(parts)
 	parts = append(make([]*Partition, 0, n), parts...)
-	for i := len(parts); i < n; i++ {
-		parts = append(parts, &Partition{t, partition.New(partition.Config{
+	for i := old; i < n; i++ {
+		k := &kept{}
+		if len(files) > 0 {
+			k = files[i-old]
+		}
+		k.part = partition.New(partition.Config{
 			Index:          i,
 			Limits:         c.limits(),
 			OnFull:         c.OnFull,
@@ -89,7 +111,13 @@ func (t *Topic) newPartitions(parts []*Partition, n int) []*Partition {
 			Crowd:    e.crowd,
 			OnWorker: e.onWorker,
 			Panicked: t.callbackPanicked,
-		})})
+			Store:    k.store,
+			Loaded:   k.mem,
+		})
+		if e.cfg.ReadOnly {
+			k.part.Broken(ErrReadOnly)
+		}
+		parts = append(parts, &Partition{t, k.part})
 	}
 	return parts
 }
@@ -111,6 +139,10 @@ func (t *Topic) ID() TopicID { return t.id }
 func (t *Topic) Config() TopicConfig {
 	c := t.cfg
 	c.Partitions = t.Partitions()
+	if c.Durable != nil {
+		d := *c.Durable
+		c.Durable = &d
+	}
 	return c
 }
 
@@ -249,7 +281,8 @@ func (t *Topic) alwaysFirst() bool {
 	return false
 }
 
-// Flush returns once every publish that was accepted before it is in its log or has failed, and its callback has run.
+// Flush returns once every publish that was accepted before it is in its log or has failed, and its callback has run. Of a durable
+// topic all that is visible then is durable as well, whatever its Sync says.
 func (t *Topic) Flush(ctx context.Context) error {
 	for _, p := range t.parts.load() {
 		if err := p.Flush(ctx); err != nil {
@@ -269,8 +302,12 @@ func (t *Topic) halt(cause error) []*Subscription {
 	}
 	t.cause = cause
 	subs := make([]*Subscription, 0, len(t.subs))
+	var named []*Subscription
 	for _, s := range t.subs {
 		subs = append(subs, s)
+		if s.named {
+			named = append(named, s)
+		}
 		t.closed[s] = struct{}{}
 	}
 	t.subs = nil
@@ -281,12 +318,12 @@ func (t *Topic) halt(cause error) []*Subscription {
 	}
 	t.e.topicEnded(t)
 	subs = slices.DeleteFunc(subs, func(s *Subscription) bool { return !s.halt(cause) })
-	go t.wind()
+	go t.wind(named)
 	return subs
 }
 
-// wind waits for what an ended topic has going on, and gives back what it has.
-func (t *Topic) wind() {
+// wind waits for what an ended topic has going on, and gives back what it has. named are the subscriptions that ended with it.
+func (t *Topic) wind(named []*Subscription) {
 	parts := t.made.load()
 	for _, p := range parts {
 		<-p.p.Done()
@@ -294,6 +331,10 @@ func (t *Topic) wind() {
 	for _, p := range parts {
 		p.p.Free()
 	}
+	t.mu.Lock()
+	cause := t.cause
+	t.mu.Unlock()
+	t.closeFiles(cause)
 	close(t.down)
 	for _, p := range parts {
 		p.p.FlushCallbacks()
@@ -301,6 +342,11 @@ func (t *Topic) wind() {
 	for _, s := range t.subscriptions() {
 		<-s.done
 	}
+	t.mu.Lock()
+	for _, s := range named {
+		t.positions[s.id] = remembered{s.seq, s.positions()} // for the keeper
+	}
+	t.mu.Unlock()
 	t.e.forget(t)
 	close(t.gone)
 }

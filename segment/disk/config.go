@@ -40,6 +40,9 @@ type Config struct {
 	// being an error of Open. It may be used while the log is open elsewhere, and shows it as it was.
 	ReadOnly bool
 
+	// Existing says that there must be a log already: if there is none, not even the rest of an attempt to make one, that is damage.
+	Existing bool
+
 	// NoLock says that the caller holds a lock that keeps others out of the directory.
 	NoLock bool
 

@@ -216,7 +216,7 @@ func (l *Log) loadState(x *found) error {
 		e.From = x.bases[0]
 	}
 	if !x.known {
-		if l.unborn(x) {
+		if !l.cfg.Existing && l.unborn(x) {
 			if l.cfg.ReadOnly {
 				return fmt.Errorf("disk: no log in %s: %w", l.dir, fs.ErrNotExist)
 			}

@@ -45,6 +45,12 @@ func (p *Partition) unwritable() error {
 	return nil
 }
 
+// Unwritable returns why nothing can be written to the files, or nil.
+func (p *Partition) Unwritable() error { return p.unwritable() }
+
+// ReadOnly reports whether nothing can be written to the files.
+func (p *Partition) ReadOnly() bool { return p.unwritable() != nil }
+
 // Broken is told by the store that nothing can be written any more. It waits for nobody.
 func (p *Partition) Broken(err error) {
 	p.broken.CompareAndSwap(nil, &err)

@@ -44,8 +44,8 @@ func (e *Error) Unwrap() []error {
 	return list
 }
 
-// opening says what an error at open means.
-func opening(err error) error {
+// Opening says what an error at open means.
+func Opening(err error) error {
 	switch {
 	case err == nil:
 		return nil

@@ -30,7 +30,7 @@ func (l *Log) Load(c Loading) (*segment.Log, error) {
 	mem := segment.NewLog(c.Log)
 	r, err := l.files.NewReader(l.files.First())
 	if err != nil {
-		return nil, opening(err)
+		return nil, Opening(err)
 	}
 	defer r.Close()
 	for {
@@ -43,7 +43,7 @@ func (l *Log) Load(c Loading) (*segment.Log, error) {
 			return mem, nil
 		case err != nil:
 			free(mem)
-			return nil, opening(err)
+			return nil, Opening(err)
 		case b.Kind == frame.Lost && c.SkipLost:
 			free(mem)
 			c.Log.First = b.Next()
@@ -52,7 +52,7 @@ func (l *Log) Load(c Loading) (*segment.Log, error) {
 		}
 		if err := fill(mem, b, c.Over); err != nil {
 			free(mem)
-			return nil, opening(fmt.Errorf("offsets [%d, %d): %w", b.First, b.Next(), err))
+			return nil, Opening(fmt.Errorf("offsets [%d, %d): %w", b.First, b.Next(), err))
 		}
 	}
 }

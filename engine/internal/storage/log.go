@@ -55,18 +55,21 @@ type Log struct {
 	batch frame.Builder // the holder's
 	buf   []byte
 
-	// armed is set by the holder before it sets the timer, and cleared by the timer's goroutine after its sync: so there is one
-	// at a time. It publishes no memory.
+	// armed says that the timer is set, or its goroutine syncs: so there is one at a time. CASed by the holder and stored by
+	// that goroutine, loaded by nobody else. It publishes no memory.
 	armed atomic.Bool
 
-	// below is the offset below which records have been dropped from memory: raised by anybody, read by the trimmer. trimming is
-	// set by who starts the trimmer, and cleared by it. They publish no memory.
-	below    atomic.Uint64
+	// below is the offset below which records have been dropped from memory: CASed by whoever drops them, loaded by the trimmer.
+	// It publishes no memory.
+	below atomic.Uint64
+	// trimming says that there is a trimmer: CASed by who starts it, stored by the trimmer, loaded by nobody else. It publishes
+	// no memory.
 	trimming atomic.Bool
 
-	// syncs counts the syncs that Commit has waited for, and writes the frames. Added to by the holder, loaded by Stats. They
-	// publish no memory.
-	syncs, writes atomic.Int64
+	// syncs counts the syncs that Commit has waited for. Added to by the holder, loaded by Stats. It publishes no memory.
+	syncs atomic.Int64
+	// writes counts the frames. Added to by the holder, loaded by Stats. It publishes no memory.
+	writes atomic.Int64
 
 	mu     sync.Mutex
 	closed bool           // under mu: no goroutine begins any more
@@ -81,7 +84,7 @@ const keptBatch = 1 << 20
 func Open(c Config) (*Log, error) {
 	files, err := disk.Open(c.Dir, c.Disk)
 	if err != nil {
-		return nil, opening(err)
+		return nil, Opening(err)
 	}
 	l := &Log{cfg: c, files: files}
 	l.below.Store(files.First())
@@ -320,7 +323,6 @@ func (l *Log) Close() error {
 	}
 	return l.files.Close()
 }
-
 
 // Abandon closes the files as they are.
 func (l *Log) Abandon() error {

@@ -1,0 +1,170 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"slices"
+
+	"github.com/leatlog/leat/engine/internal/storage"
+	"github.com/leatlog/leat/segment/vfs"
+)
+
+// durableTopics reports whether a group is kept in the directory: its topics are durable, all of them or none, and so is its
+// dead-letter topic.
+func (e *Engine) durableTopics(c *GroupConfig, topics []*Topic) (bool, error) {
+	if e.catalog == nil {
+		return false, nil
+	}
+	durable := 0
+	for _, t := range topics {
+		if t.cfg.Durable != nil {
+			durable++
+		}
+	}
+	switch {
+	case durable == 0:
+		return false, nil
+	case durable < len(topics):
+		return false, configError("of the group's topics some are durable and some are not")
+	}
+	if c.DeadLetter != "" {
+		t, err := e.Topic(c.DeadLetter)
+		if err != nil {
+			return false, err
+		}
+		if t.cfg.Durable == nil {
+			return false, configError("the group's topics are durable, and DeadLetter is not")
+		}
+	}
+	if e.cfg.ReadOnly {
+		return false, ErrReadOnly
+	}
+	return true, nil
+}
+
+// putGroup adds a group.
+func (f *catalogFile) putGroup(e *groupEntry) {
+	f.Groups = append(f.Groups, e)
+	f.Serial = max(f.Serial, e.Serial)
+}
+
+func (f *catalogFile) dropGroup(e *groupEntry) {
+	f.Groups = slices.DeleteFunc(f.Groups, func(other *groupEntry) bool { return other.Serial == e.Serial })
+}
+
+// newGroupEntry returns the entry of a new group.
+func (c *catalog) newGroupEntry(name string, cfg *GroupConfig) *groupEntry {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.serial = max(c.serial, c.now.Serial) + 1
+	return &groupEntry{Name: name, Serial: c.serial, Config: cfg.settings()}
+}
+
+// writeGroup makes a new group safe: first its positions, then that it is there.
+func (e *Engine) writeGroup(g *Group) error {
+	if err := e.enterFiles(); err != nil {
+		return err
+	}
+	defer e.files.Done()
+	if err := e.keeper.saveGroup(g); err != nil {
+		return err
+	}
+	return e.catalog.change(func(f *catalogFile) { f.putGroup(g.entry) })
+}
+
+// forgetGroup removes what there is in the directory of a group that has been deleted.
+func (e *Engine) forgetGroup(g *Group) error {
+	if g.entry == nil {
+		return nil
+	}
+	if err := e.enterFiles(); err != nil {
+		return err
+	}
+	defer e.files.Done()
+	if err := e.catalog.change(func(f *catalogFile) { f.dropGroup(g.entry) }); err != nil {
+		return err
+	}
+	e.keeper.mu.Lock()
+	defer e.keeper.mu.Unlock()
+	name := e.catalog.groupFile(g.entry.Serial)
+	for _, name := range []string{name, name + vfs.TempExt} {
+		if err := e.catalog.fs.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			e.log(slog.LevelWarn, "leat: file of a deleted group is left", "group", g.name, "file", name, "error", err)
+		}
+	}
+	return nil
+}
+
+// restoreGroup brings a group back with its positions.
+func (e *Engine) restoreGroup(entry *groupEntry) error {
+	if e.groups[entry.Name] != nil { // deleted and made anew when that could not be written
+		return fmt.Errorf("%w: two groups of the name", ErrCorrupt)
+	}
+	c, err := entry.Config.config().withDefaults()
+	if err != nil {
+		return err
+	}
+	var at groupPositions
+	file := e.catalog.groupFile(entry.Serial)
+	if err := storage.ReadFile(e.catalog.fs, file, &at); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			err = fmt.Errorf("%w: %s is missing", ErrCorrupt, file)
+		}
+		return err
+	}
+	e.keeper.saved[file] = at
+	g, err := e.newGroup(entry.Name, c)
+	if err != nil {
+		return err
+	}
+	g.entry = entry
+	e.groups[entry.Name] = g
+	for _, name := range c.Topics {
+		t := e.topics[name]
+		switch {
+		case e.refused[name] != nil:
+			delete(e.groups, entry.Name)
+			g.end(ErrCorrupt)
+			return e.refused[name]
+		case t == nil || at.Topics[t.id.String()] == nil:
+			continue // deleted, and maybe another one of its name is there
+		}
+		floors := slices.Clone(at.Topics[t.id.String()])
+		g.cut = append(g.cut, e.cutBack(t.name, g.name, floors, t.ends())...)
+		if err := g.attach(t, floors); err != nil {
+			delete(e.groups, entry.Name)
+			g.end(err)
+			return err
+		}
+	}
+	g.mu.Lock()
+	g.emptied()
+	g.mu.Unlock()
+	g.ready = true
+	return nil
+}
+
+// ends returns the ends of the partitions.
+func (t *Topic) ends() (at []Offset) {
+	for _, p := range t.made.load() {
+		at = append(at, p.Next())
+	}
+	return at
+}
+
+// truncated returns, once, that the group was cut back, if its members are to know.
+func (g *Group) truncated() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.cut) == 0 || g.cfg.Gap != FailOnGap {
+		return nil
+	}
+	var errs []error
+	for _, err := range g.cut {
+		errs = append(errs, err)
+	}
+	g.cut = nil
+	return errors.Join(errs...)
+}

@@ -1,5 +1,10 @@
 package engine
 
+import (
+	"github.com/leatlog/leat/engine/internal/storage"
+	"github.com/leatlog/leat/segment/vfs"
+)
+
 // FirstAt returns c for a topic whose partitions begin at that offset, as if so many records had been there before.
 func FirstAt(c TopicConfig, off Offset) TopicConfig {
 	c.first = uint64(off)
@@ -20,3 +25,22 @@ func (t *Topic) Coming(n int) (appear func(), err error) {
 
 // WithFS returns c with another file system.
 func (c Config) WithFS(fsys vfs.FS) Config { c.fs = fsys; return c }
+
+// SavePositions writes positions now.
+func (e *Engine) SavePositions() error { return e.keeper.saveAll(e.all(), e.allGroups()) }
+
+// SavePositionsUnsafely writes positions of groups as if everything was durable.
+func (e *Engine) SavePositionsUnsafely() error {
+	for _, g := range e.allGroups() {
+		all := map[string][]Offset{}
+		g.mu.Lock()
+		for _, gt := range g.topics {
+			all[gt.t.id.String()] = gt.positions()
+		}
+		g.mu.Unlock()
+		if err := storage.WriteFile(e.catalog.fs, e.catalog.groupFile(g.entry.Serial), groupPositions{all}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

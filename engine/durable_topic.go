@@ -87,8 +87,9 @@ func (e *Engine) makeFiles(entry *topicEntry, id TopicID, from, to int, c *Topic
 			_ = k.store.Abandon()
 		}
 		all = nil
-		if from > 0 {
-			_ = e.removePartitions(entry, from, to) // or the next Open does, or the next attempt uses them
+		// They go if the catalog certainly does not name them. Otherwise the next Open removes them, or finds them empty.
+		if from > 0 && cat.change(func(f *catalogFile) { f.put(making) }) == nil {
+			_ = e.removePartitions(entry, from, to)
 		}
 	}()
 	top := filepath.Join(cat.dir, entry.ID)

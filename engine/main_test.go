@@ -2,6 +2,8 @@ package engine_test
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,7 +13,17 @@ import (
 	"github.com/leatlog/leat/internal/testkit"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain runs the child of TestDurable_Kill, or the tests.
+func TestMain(m *testing.M) {
+	if os.Getenv(victim) != "" {
+		if err := beKilled(); err != nil {
+			fmt.Println("error", err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 var background = context.Background()
 

@@ -221,6 +221,13 @@ func (c *catalog) topic(id string) *topicEntry {
 	return nil
 }
 
+// topics returns the entries as they are now.
+func (c *catalog) topics() []*topicEntry {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now.Topics
+}
+
 // with returns a copy of e that was changed.
 func (e *topicEntry) with(f func(*topicEntry)) *topicEntry {
 	n := *e

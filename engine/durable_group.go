@@ -74,6 +74,30 @@ func (e *Engine) writeGroup(g *Group) error {
 	return e.catalog.change(func(f *catalogFile) { f.putGroup(g.entry) })
 }
 
+// deleteRefusedGroup deletes a group that could not be opened. If there is none the error is the given one.
+func (e *Engine) deleteRefusedGroup(name string, err error) error {
+	e.mu.Lock()
+	refused := e.refusedGroups[name] != nil
+	e.mu.Unlock()
+	if !refused {
+		return err
+	}
+	e.catalog.mu.Lock()
+	entries := e.catalog.now.Groups
+	e.catalog.mu.Unlock()
+	for _, entry := range entries {
+		if entry.Name == name {
+			if err := e.forgetGroup(&Group{e: e, name: name, entry: entry}); err != nil {
+				return err
+			}
+		}
+	}
+	e.mu.Lock()
+	delete(e.refusedGroups, name)
+	e.mu.Unlock()
+	return nil
+}
+
 // forgetGroup removes what there is in the directory of a group that has been deleted.
 func (e *Engine) forgetGroup(g *Group) error {
 	if g.entry == nil {

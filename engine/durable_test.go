@@ -474,6 +474,19 @@ func TestDurable_DamageIsRefused(t *testing.T) {
 	holds(t, topicOf(t, e, "good"), 5)
 	require.NoError(t, e.Close())
 
+	// Whoever does not want it any more can delete it.
+	copied := m.Crash(func(int) bool { return true })
+	e = on(t, copied, engine.Config{})
+	require.NoError(t, e.DeleteTopic("bad"))
+	require.NoError(t, e.DeleteGroup("g"))
+	require.ErrorIs(t, e.DeleteTopic("bad"), engine.ErrUnknownTopic)
+	require.ErrorIs(t, e.DeleteGroup("g"), engine.ErrUnknownGroup)
+	_, err = e.CreateTopic("bad", durable(engine.Always, 1))
+	require.NoError(t, err)
+	require.NoError(t, e.Close())
+	e = on(t, copied, engine.Config{})
+	assert.Equal(t, []string{"bad", "good"}, e.Topics())
+
 	for range 2 {
 		e = on(t, m, engine.Config{Salvage: true})
 		top = topicOf(t, e, "bad")

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"log/slog"
 	"path/filepath"
+	"runtime"
+	"sync"
 
 	"github.com/leatlog/leat/engine/internal/partition"
 	"github.com/leatlog/leat/engine/internal/storage"
@@ -232,25 +234,43 @@ func (e *Engine) restoreTopic(entry *topicEntry) (t *Topic, err error) {
 			}
 		}
 	}()
-	for i := range entry.Partitions {
-		k, err := e.keep(entry, id, i, &c, true)
+	opened, errs := make([]*kept, entry.Partitions), make([]error, entry.Partitions)
+	var wg sync.WaitGroup
+	turns := make(chan struct{}, runtime.GOMAXPROCS(0)) // so many at a time
+	for i := range opened {
+		wg.Go(func() {
+			turns <- struct{}{}
+			defer func() { <-turns }()
+			opened[i], errs[i] = e.keep(entry, id, i, &c, true)
+		})
+	}
+	wg.Wait()
+	for _, k := range opened {
+		if k != nil {
+			all = append(all, k) // to be closed if it fails
+		}
+	}
+	for i := range opened {
+		k, err := opened[i], errs[i]
 		if errors.Is(err, ErrCorrupt) && e.cfg.Salvage && !e.cfg.ReadOnly {
 			if entry, err = e.salvage(entry, id, i, &c); err == nil {
-				k, err = e.keep(entry, id, i, &c, true)
+				if k, err = e.keep(entry, id, i, &c, true); err == nil {
+					all = append(all, k)
+				}
 			}
 		}
 		if err != nil {
 			return nil, fmt.Errorf("partition %d: %w", i, err)
 		}
-		all = append(all, k)
+		opened[i] = k
 	}
-	positions, err := e.loadPositions(entry.Name, id, all)
+	positions, err := e.loadPositions(entry.Name, id, opened)
 	if err != nil {
 		return nil, err
 	}
-	t = newTopic(e, entry.Name, c, id, all)
+	t = newTopic(e, entry.Name, c, id, opened)
 	t.positions = positions
-	for i, k := range all {
+	for i, k := range opened {
 		if r := k.store.Files().Recovery(); r.Cut != nil {
 			e.log(slog.LevelWarn, "leat: torn end cut off", "topic", entry.Name, "partition", i, "file", r.Cut.File,
 				"position", r.Cut.Pos, "bytes", r.Cut.Bytes, "next", r.Next)

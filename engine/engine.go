@@ -251,7 +251,7 @@ func (e *Engine) all() []*Topic {
 // ErrTopicDeleted, also those that wait. Handlers and callbacks that are running are not waited for. The name is free at
 // once; a topic that is created under it is another one, with another ID. The files of a durable topic are removed; an error that
 // is none of ErrUnknownTopic and ErrClosed says that this could not be made safe, so that the topic may be there again after the
-// next Open.
+// next Open. A topic that could not be opened can be deleted as well, and its files are removed.
 func (e *Engine) DeleteTopic(name string) error {
 	e.mu.Lock()
 	if e.topics == nil {
@@ -274,7 +274,7 @@ func (e *Engine) DeleteTopic(name string) error {
 	}
 	e.mu.Unlock()
 	if t == nil {
-		return fmt.Errorf("%w: %q", ErrUnknownTopic, name)
+		return e.deleteRefused(name)
 	}
 	subs := t.halt(ErrTopicDeleted)
 	<-t.down
@@ -310,6 +310,40 @@ func (e *Engine) forgetFiles(t *Topic) error {
 		e.log(slog.LevelWarn, "leat: files of a deleted topic are left", "topic", t.name, "id", t.id, "error", err)
 	}
 	return nil
+}
+
+// deleteRefused deletes a topic that could not be opened.
+func (e *Engine) deleteRefused(name string) error {
+	e.mu.Lock()
+	_, making := e.making[name]
+	if e.topics == nil || e.refused[name] == nil || making {
+		closed := e.topics == nil
+		e.mu.Unlock()
+		if closed {
+			return ErrClosed
+		}
+		return fmt.Errorf("%w: %q", ErrUnknownTopic, name)
+	}
+	e.making[name] = struct{}{}
+	e.files.Add(1)
+	e.mu.Unlock()
+	defer e.files.Done()
+	var err error
+	for _, entry := range e.catalog.topics() {
+		if entry.Name != name || err != nil {
+			continue
+		}
+		if err = e.catalog.change(func(f *catalogFile) { f.drop(entry) }); err == nil {
+			err = e.removeTopic(entry)
+		}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.making, name)
+	if err == nil {
+		delete(e.refused, name)
+	}
+	return err
 }
 
 // forget is told that a topic has nothing going on any more.

@@ -106,7 +106,7 @@ func (p *groupPart) reset(off uint64) {
 func (e *Engine) DeleteGroup(name string) error {
 	g, err := e.Group(name)
 	if err != nil {
-		return err
+		return e.deleteRefusedGroup(name, err)
 	}
 	g.mu.Lock()
 	if g.present || len(g.members) > 0 {

@@ -42,6 +42,8 @@ type PartitionStats struct {
 	Full        bool   // the appender waits for room
 	HeldBy      string // a subscription or reader whose position keeps it from making room
 	Exclusive   bool   // an Appender is open
+	Durable     Offset // everything below survives a power cut; 0 in memory
+	ReadOnly    error  // why it takes no records, or nil: see ErrReadOnly
 }
 
 // SubscriptionStats is a snapshot of a subscription; also of one that has ended, until its last handler has returned.

@@ -116,9 +116,11 @@ func (p *Partition) drain(limit int) (n int, stuck bool) {
 	if !p.ring.IsReady(pos) {
 		return 0, false
 	}
-	if err := p.unwritable(); err != nil {
-		p.failAll(err)
-		return 1, false
+	if p.store != nil {
+		if err := p.unwritable(); err != nil {
+			p.failAll(err)
+			return 1, false
+		}
 	}
 	p.stamp()
 	p.a.waited = true

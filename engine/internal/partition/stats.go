@@ -14,6 +14,8 @@ type Stats struct {
 	Full        bool
 	HeldBy      string
 	Exclusive   bool
+	Durable     int64
+	ReadOnly    error
 }
 
 // Stats returns a snapshot.
@@ -29,6 +31,8 @@ func (p *Partition) Stats() Stats {
 		Blocked:     int(p.blocked.Load()),
 		Full:        p.full.Load() != 0,
 		Exclusive:   p.exclusive.Load() != nil,
+		Durable:     p.Durable(),
+		ReadOnly:    p.unwritable(),
 	}
 	s.First, s.Next = p.Snapshot()
 	if g := p.stuckOn.Load(); g != nil {

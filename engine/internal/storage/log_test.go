@@ -1,0 +1,181 @@
+package storage_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/leatlog/leat/engine/internal/storage"
+	"github.com/leatlog/leat/segment"
+	"github.com/leatlog/leat/segment/disk"
+	"github.com/leatlog/leat/segment/vfs"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// pair is a log in memory and its files.
+type pair struct {
+	*storage.Log
+	mem *segment.Log
+	t   testing.TB
+}
+
+func openPair(t testing.TB, fsys vfs.FS, p storage.Policy) pair {
+	t.Helper()
+	l, err := storage.Open(storage.Config{Dir: "log", Disk: disk.Config{FS: fsys, SegmentBytes: 8 << 10}, Policy: p, Interval: time.Millisecond})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	mem, err := l.Load(storage.Loading{})
+	require.NoError(t, err)
+	return pair{l, mem, t}
+}
+
+// put publishes n records of all kinds, in one go.
+func (p pair) put(n int) error {
+	p.t.Helper()
+	for range n {
+		i := int(p.mem.Staged())
+		r := segment.Record{Key: fmt.Append(nil, "k", i), Value: fmt.Append(nil, "v", i)}
+		switch i % 5 {
+		case 1:
+			r.Key = nil
+		case 2:
+			r.Value = nil
+		case 3:
+			r.Headers = segment.MakeHeaders(segment.Header{Name: "h", Value: []byte("x")})
+		case 4:
+			r.Timestamp = int64(-i)
+		}
+		require.NoError(p.t, p.mem.Append(&r, int64(1000+i/3)))
+	}
+	if err := p.Commit(p.mem); err != nil {
+		p.mem.Unstage()
+		return err
+	}
+	return p.mem.Publish()
+}
+
+// all returns what is in memory.
+func (p pair) all() (rs []segment.Record) {
+	r := p.mem.NewReader()
+	defer r.Close()
+	var rec segment.Record
+	for r.Refill() == segment.Ready {
+		for r.Next(&rec) {
+			rs = append(rs, rec.Clone())
+		}
+	}
+	return rs
+}
+
+func TestLog_ComesBackAsItWas(t *testing.T) {
+	m := vfs.NewMem()
+	p := openPair(t, m, storage.Always)
+	for n := range 40 {
+		require.NoError(t, p.put(1+n%7))
+	}
+	want := p.all()
+	q := openPair(t, m.Crash(func(int) bool { return false }), storage.Always)
+	assert.Equal(t, want, q.all())
+	for off := range q.mem.Committed() {
+		a, ok := p.mem.TimeOf(off)
+		b, ok2 := q.mem.TimeOf(off)
+		require.True(t, ok && ok2)
+		require.Equal(t, a, b)
+	}
+}
+
+// TestLog_LittleMemory loads what fits: the newest.
+func TestLog_LittleMemory(t *testing.T) {
+	m := vfs.NewMem()
+	p := openPair(t, m, storage.Always)
+	for range 100 {
+		require.NoError(t, p.put(10))
+	}
+	want := p.all()
+	require.NoError(t, p.Close())
+	l, err := storage.Open(storage.Config{Dir: "log", Disk: disk.Config{FS: m}})
+	require.NoError(t, err)
+	defer l.Close()
+	mem, err := l.Load(storage.Loading{Log: segment.Config{Pool: segment.NewPool(16<<10, 0), SegmentBytes: 4 << 10}})
+	require.NoError(t, err)
+	assert.Equal(t, uint64(1000), mem.Committed())
+	assert.Greater(t, mem.First(), uint64(100))
+	got := pair{l, mem, t}.all()
+	assert.Equal(t, want[mem.First():], got)
+	mem, err = l.Load(storage.Loading{Log: segment.Config{SegmentRecords: 10}, Over: func(records, _ int64) bool { return records > 95 }})
+	require.NoError(t, err)
+	assert.Equal(t, uint64(910), mem.First())
+	pool := segment.NewPool(4<<10, 0)
+	require.NoError(t, segment.NewLog(segment.Config{Pool: pool}).Append(&segment.Record{}, 0)) // somebody else has it
+	_, err = l.Load(storage.Loading{Log: segment.Config{Pool: pool}})
+	require.ErrorIs(t, err, segment.ErrNoMemory)
+}
+
+// TestLog_ResumeWritesAgain: the disk has lost what was visible, and memory still has it.
+func TestLog_ResumeWritesAgain(t *testing.T) {
+	var broken atomic.Bool
+	m := vfs.NewMem()
+	p := openPair(t, vfs.NewFaulty(m, func(o vfs.Op) *vfs.Fault {
+		if broken.Load() && o.Kind == vfs.OpWrite {
+			return &vfs.Fault{Err: errors.New("broken")}
+		}
+		return nil
+	}), storage.Never)
+	require.NoError(t, p.put(5))
+	require.NoError(t, p.Sync(context.Background(), 5))
+	require.NoError(t, p.put(5))
+	require.NoError(t, p.put(5))
+	want := p.all()
+	broken.Store(true)
+	require.ErrorIs(t, p.put(1), storage.ErrIndefinite)
+	_, err := p.Resume(p.mem)
+	require.ErrorIs(t, err, storage.ErrReadOnly)
+	broken.Store(false)
+
+	// What was not synced is gone.
+	names, err := m.List("log")
+	require.NoError(t, err)
+	for _, n := range names {
+		if strings.HasSuffix(n, ".leat") {
+			f, err := m.Open(filepath.Join("log", n))
+			require.NoError(t, err)
+			size, err := f.Size()
+			require.NoError(t, err)
+			at := int64(p.Files().Files()[0].Bytes) - 100
+			_, err = f.WriteAt(make([]byte, size-at), at)
+			require.NoError(t, err)
+			require.NoError(t, f.Close())
+		}
+	}
+	came, err := p.Resume(p.mem)
+	require.NoError(t, err)
+	assert.Zero(t, came)
+	assert.Equal(t, want, p.all())
+	assert.Equal(t, uint64(15), p.Durable())
+	require.NoError(t, p.put(3))
+	require.NoError(t, p.Sync(context.Background(), 18))
+	q := openPair(t, m.Crash(func(int) bool { return false }), storage.Never)
+	assert.Equal(t, p.all(), q.all())
+}
+
+func TestLog_Closed(t *testing.T) {
+	p := openPair(t, vfs.NewMem(), storage.Every)
+	require.NoError(t, p.put(1))
+	p.Dropped(1)
+	require.NoError(t, p.Close())
+	require.ErrorIs(t, p.put(1), storage.ErrReadOnly)
+	require.ErrorIs(t, p.Trim(1), storage.ErrReadOnly)
+	require.ErrorIs(t, p.Sync(context.Background(), 2), storage.ErrReadOnly)
+	p.Dropped(2)
+	require.NoError(t, p.Close())
+}

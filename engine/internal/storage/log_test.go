@@ -103,7 +103,7 @@ func TestLog_LittleMemory(t *testing.T) {
 	}
 	want := p.all()
 	require.NoError(t, p.Close())
-	l, err := storage.Open(storage.Config{Dir: "log", Disk: disk.Config{FS: m}})
+	l, err := storage.Open(storage.Config{Dir: "log", Disk: disk.Config{FS: m, SegmentBytes: 8 << 10}})
 	require.NoError(t, err)
 	defer l.Close()
 	mem, err := l.Load(storage.Loading{Log: segment.Config{Pool: segment.NewPool(16<<10, 0), SegmentBytes: 4 << 10}})

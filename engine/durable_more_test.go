@@ -1,0 +1,173 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/leatlog/leat/engine"
+	"github.com/leatlog/leat/internal/testkit"
+	"github.com/leatlog/leat/segment/vfs"
+)
+
+// TestBUG085_OffsetsGoOn: a topic from which everything has gone does not begin with 0 again.
+func TestBUG085_OffsetsGoOn(t *testing.T) {
+	m := vfs.NewMem()
+	e := on(t, m, engine.Config{})
+	top, err := e.CreateTopic("t", durable(engine.Always, 1))
+	require.NoError(t, err)
+	for i := range 3 {
+		send(t, top, 300)
+		p := part(t, top, 0)
+		next := p.Next()
+		require.Equal(t, engine.Offset(300*(i+1)), next)
+		require.NoError(t, p.TruncateBefore(background, next))
+		if i > 0 {
+			require.NoError(t, e.Close())
+		} else {
+			m = lost(m)
+		}
+		e = on(t, m, engine.Config{})
+		top = topicOf(t, e, "t")
+		assert.Equal(t, next, part(t, top, 0).First())
+		assert.Equal(t, next, part(t, top, 0).Next())
+	}
+}
+
+// TestDurable_AgeGoesOn: what is too old when the topic is opened goes.
+func TestDurable_AgeGoesOn(t *testing.T) {
+	m := vfs.NewMem()
+	e := on(t, m, engine.Config{})
+	c := durable(engine.Always, 1)
+	c.Retention.MaxAge = 50 * time.Millisecond
+	top, err := e.CreateTopic("t", c)
+	require.NoError(t, err)
+	_, err = top.Publish(background, value("x"))
+	require.NoError(t, err)
+	require.NoError(t, e.Close())
+	p := part(t, topicOf(t, on(t, m, engine.Config{}), "t"), 0)
+	testkit.Await(func() bool { return p.First() == 1 })
+}
+
+// TestDurable_HandlersPublish: as many handlers as there are workers wait for files at the same time.
+func TestDurable_HandlersPublish(t *testing.T) {
+	e := on(t, vfs.NewMem(), engine.Config{Workers: 2})
+	in, err := e.CreateTopic("in", durable(engine.Always, 4))
+	require.NoError(t, err)
+	out, err := e.CreateTopic("out", durable(engine.Always, 1))
+	require.NoError(t, err)
+	send(t, in, 50)
+	_, err = in.Subscribe(engine.HandlerFunc(func(ctx context.Context, m *engine.Message) error {
+		_, err := out.Publish(ctx, engine.Record{Key: []byte("k"), Value: m.Value})
+		assert.NoError(t, err)
+		return err
+	}), engine.SubscribeConfig{Start: engine.Earliest(), MaxConcurrency: 2})
+	require.NoError(t, err)
+	require.NoError(t, e.Drain(background))
+	assert.Equal(t, engine.Offset(200), part(t, out, 0).Durable())
+}
+
+// TestDurable_Busy publishes, consumes, fails, resumes and deletes, all at once.
+func TestDurable_Busy(t *testing.T) {
+	testkit.Watchdog(t)
+	m := vfs.NewMem()
+	var n atomic.Int64
+	broken := errors.New("broken")
+	f := vfs.NewFaulty(m, func(o vfs.Op) *vfs.Fault {
+		if o.Kind == vfs.OpSync && n.Add(1)%97 == 0 {
+			return &vfs.Fault{Err: broken, Lose: true}
+		}
+		return nil
+	})
+	e := on(t, f, engine.Config{PositionsEvery: time.Millisecond})
+	var top *engine.Topic
+	var err error
+	for top == nil { // it may fail
+		top, err = e.CreateTopic("t", engine.TopicConfig{Partitions: 2, OnFull: engine.DropOldest, Retention: engine.Retention{MaxRecords: 2000},
+			Durable: &engine.Durable{FileBytes: 16 << 10}})
+		if err != nil {
+			require.ErrorIs(t, err, broken)
+		}
+	}
+	var g *engine.Group
+	for g == nil {
+		if g, err = e.CreateGroup("g", engine.GroupConfig{Topics: []string{"t"}, Start: engine.Earliest()}); err != nil {
+			require.ErrorIs(t, err, broken)
+		}
+	}
+	_, err = g.Join(engine.HandlerFunc(func(context.Context, *engine.Message) error { return nil }), engine.MemberConfig{})
+	require.NoError(t, err)
+	var mu sync.Mutex
+	acked := map[engine.Published]string{}
+	note := func(at engine.Published, v string) {
+		mu.Lock()
+		defer mu.Unlock()
+		acked[at] = v
+	}
+	var wg sync.WaitGroup
+	for i := range 4 {
+		wg.Go(func() {
+			for j := range testkit.Rounds(1000) {
+				v := fmt.Sprint(i, "-", j)
+				r := engine.Record{Key: []byte(v), Value: []byte(v)}
+				var err error
+				switch j % 3 {
+				case 0:
+					var at engine.Published
+					if at, err = top.Publish(background, r); err == nil {
+						note(at, v)
+					}
+				case 1:
+					ctx, cancel := context.WithTimeout(background, time.Duration(j%500)*time.Microsecond)
+					var at engine.Published
+					if at, err = top.Publish(ctx, r); err == nil {
+						note(at, v)
+					}
+					cancel()
+				case 2:
+					err = top.PublishAsync(background, r, func(at engine.Published, err error) {
+						if err == nil {
+							note(at, v)
+						}
+					})
+				}
+				if errors.Is(err, engine.ErrReadOnly) {
+					_ = top.Resume(background)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for top.Resume(background) != nil {
+	}
+	for top.Flush(background) != nil {
+		_ = top.Resume(background)
+	}
+	state := lost(m)
+	mu.Lock()
+	defer mu.Unlock()
+	require.NotEmpty(t, acked)
+	for _, x := range []*engine.Topic{top, topicOf(t, on(t, state, engine.Config{}), "t")} {
+		for i := range 2 {
+			p := part(t, x, i)
+			at := p.First()
+			for off, r := range p.Records(at) {
+				require.Equal(t, at, off)
+				at++
+				if v, ok := acked[engine.Published{Partition: i, Offset: off}]; ok {
+					require.Equal(t, v, string(r.Value))
+				}
+			}
+			for want := range acked {
+				require.True(t, want.Partition != i || want.Offset < p.Next())
+			}
+		}
+	}
+}

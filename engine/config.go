@@ -47,7 +47,8 @@ type Config struct {
 	Partitioners map[string]Partitioner
 
 	// PositionsEvery is how often the positions of groups and named subscriptions of durable topics are written if they have
-	// moved; they are also at Close and by CommitSync. After a crash what was processed since is delivered again. 0 means 1 s.
+	// moved; they are also at Close and by CommitSync. After a crash what was processed since is delivered again, also under
+	// AtMostOnce. 0 means 1 s.
 	PositionsEvery time.Duration
 
 	fs vfs.FS // for tests; nil means the operating system's

@@ -20,5 +20,8 @@
 // [Partition.Appender] has a partition for itself. Ways out: [Topic.Subscribe]; [Group.Join] and [Group.Consumer];
 // [Partition.Reader]; the iterators [Partition.Follow] and [Partition.Records]; [Partition.ReadAt].
 //
-// What it does not do: keep order across partitions, survive the process, or talk to another one.
+// A topic is in memory, or durable: then its records are in files under [Config].Dir as well, and it is there again after the
+// next Open, with the groups that read it. See [Durable].
+//
+// What it does not do: keep order across partitions, or talk to another process.
 package engine

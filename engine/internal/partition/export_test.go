@@ -58,13 +58,16 @@ func NewReq() Req {
 	return Req{r}
 }
 
-func (r Req) Take() bool                          { return r.take() }
-func (r Req) Wanted() bool                        { return r.wanted() }
-func (r Req) Finish(off int64, err error)         { r.finish(off, err) }
-func (r Req) Await(cancel <-chan struct{}) bool   { in, _ := r.await(cancel); return in }
-func (r Req) Result() (int64, error)              { return r.off, r.err }
-func (r Req) Reset()                              { r.state.Store(waiting) }
-func (r Req) Leftover(closed <-chan struct{}) int { return leftover(r.parker, closed) }
+func (r Req) Take() bool                                       { return r.take() }
+func (r Req) Wanted() bool                                     { return r.wanted() }
+func (r Req) Finish(off int64, err error)                      { r.finish(off, err) }
+func (r Req) Await(cancel <-chan struct{}) bool                { in, _ := r.await(cancel); return in }
+func (r Req) Copied()                                          { r.copy() }
+func (r Req) Slow()                                            { r.slow = true }
+func (r Req) AwaitSlow(cancel <-chan struct{}) (in, late bool) { return r.await(cancel) }
+func (r Req) Result() (int64, error)                           { return r.off, r.err }
+func (r Req) Reset()                                           { r.state.Store(waiting) }
+func (r Req) Leftover(closed <-chan struct{}) int              { return leftover(r.parker, closed) }
 
 func leftover(p atomicx.Parker, closed <-chan struct{}) (tokens int) {
 	for range 64 { // with both a token and closed there, either is taken

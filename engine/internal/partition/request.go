@@ -14,25 +14,30 @@ import (
 //
 // # Shared state
 //
-//	state  phase (waiting, taken, done, left) and the parked bit; CASed and swapped by both
-//	batch  the caller's records: the publisher's until the phase is taken, then the holder's until it is done
+//	state  phase (waiting, taken, copied, done, left, abandoned) and the parked bit; CASed and swapped by both
+//	batch  the caller's records: the publisher's until the phase is taken, then the holder's until it is copied or done
 //	off, err  written by the holder before done, read by the publisher after it
 //
 // # Proof
 //
 // Who owns the bytes. The holder reads the caller's records only after its CAS from waiting to taken; the publisher returns
 // (and with that the caller may change its buffers) only after it has seen done, or after its own CAS from waiting to
-// left. Both CAS expect waiting, so exactly one succeeds: the bytes are read while the caller stands still, or never.
+// left. Both CAS expect waiting, so exactly one succeeds: the bytes are read while the caller stands still, or never. In a
+// partition with files it may also return after its CAS from copied to abandoned; the holder's CAS to copied comes after its last
+// look at the bytes.
 //
 // A cancel is definite. A publisher that leaves has moved the phase to left, and the holder that then finds it skips the
 // request. A publisher that comes too late to leave waits for done, which is near: the holder takes a request only when
-// there is room for it, and between taken and done it runs no user code and waits for nobody.
+// there is room for it, and between taken and done, or copied, it runs no user code and waits for nobody. From copied to done the
+// holder waits for files; a publisher that leaves then is told that nobody knows, and the holder, which tells it all the same,
+// drops the last reference.
 //
 // No lost wake-up. The publisher sets the parked bit by a CAS that expects a phase other than done, and then parks. The
 // holder swaps in done and looks at what was there: with the parked bit set it leaves the token, of which there is
 // therefore exactly one for each time the bit was set, and the publisher consumes it before it returns.
 type request struct {
-	// state is CASed by the publisher (parked bit, left) and by the holder (taken), and swapped by the holder (done).
+	// state is CASed by the publisher (parked bit, left, abandoned) and by the holder (taken, copied), and swapped by the holder
+	// (done).
 	// Done publishes off and err to the publisher.
 	state  atomicx.Uint32
 	parker atomicx.Parker

@@ -94,6 +94,68 @@ func TestRequest_StressTakeLeaveAwait(t *testing.T) {
 	require.NotZero(t, served, "the race was never won")
 }
 
+// TestRequest_StressCopiedLeaveAwait is the same with files: the publisher may also leave when its bytes have been copied, and
+// never waits for the holder after that.
+func TestRequest_StressCopiedLeaveAwait(t *testing.T) {
+	watchdog(t)
+	r := partition.NewReq()
+	r.Slow()
+	closed := make(chan struct{})
+	close(closed)
+	var left, abandoned, served int
+	for i := range rounds(40_000) {
+		r.Reset()
+		cancel, returned := make(chan struct{}), make(chan struct{})
+		value := 0 // as above, but read only until it is copied
+		var wg sync.WaitGroup
+		var taken bool
+		wg.Go(func() { // holder
+			dawdle()
+			if !r.Wanted() || !r.Take() {
+				return
+			}
+			taken = true
+			if value != 0 {
+				t.Error("read what the publisher has taken back")
+			}
+			r.Copied()
+			if i%4 == 0 {
+				<-returned // the files hang
+			}
+			dawdle()
+			r.Finish(int64(i), nil)
+		})
+		if i%2 == 0 {
+			wg.Go(func() { dawdle(); dawdle(); close(cancel) })
+		} else {
+			close(cancel)
+		}
+		in, late := r.AwaitSlow(cancel)
+		value = 1
+		close(returned)
+		wg.Wait()
+		switch {
+		case (in || late) != taken || in && late:
+			t.Fatalf("round %d: await %v %v, taken %v", i, in, late, taken)
+		case in:
+			if off, err := r.Result(); off != int64(i) || err != nil {
+				t.Fatalf("round %d: %d, %v", i, off, err)
+			}
+			served++
+		case late:
+			abandoned++
+		default:
+			left++
+		}
+		if r.Leftover(closed) != 0 {
+			t.Fatalf("round %d: a token was left behind", i)
+		}
+	}
+	require.NotZero(t, left)
+	require.NotZero(t, served)
+	require.NotZero(t, abandoned)
+}
+
 // The error of one publish never becomes that of another that uses the same request again.
 func TestRequest_IsUsedAgain(t *testing.T) {
 	watchdog(t)

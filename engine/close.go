@@ -110,6 +110,9 @@ func (e *Engine) undrained(topics []*Topic, err error) error {
 // delivered any more (Drain first for that). It returns when all the engine's goroutines have ended, or after
 // Config.CloseTimeout with a *HungError if handlers have not returned. Called from a handler, callback or hook it does not
 // wait. Closing again does nothing but wait.
+//
+// It makes durable topics and positions durable. Other errors than *HungError say that this failed for some, now or before: what
+// is durable stays so, and Open finds what there is.
 func (e *Engine) Close() error {
 	ctx := context.Background()
 	if e.cfg.CloseTimeout > 0 {

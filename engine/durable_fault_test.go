@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"maps"
 	"slices"
@@ -33,10 +34,12 @@ type story struct {
 	floor   engine.Offset               // of partition 0: its position is safe up to here
 	floorIn engine.Offset               // or may be up to here
 	gone    bool                        // the other topic is deleted
+	sync    engine.Sync
+	durable [3]engine.Offset // by partition: below everything was durable
 }
 
-func newStory() *story {
-	return &story{acked: map[engine.Published]string{}, perhaps: map[string]bool{}, never: map[string]bool{}}
+func newStory(s engine.Sync) *story {
+	return &story{sync: s, acked: map[engine.Published]string{}, perhaps: map[string]bool{}, never: map[string]bool{}}
 }
 
 // so does something to the story.
@@ -51,7 +54,7 @@ func (s *story) clone() *story {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return &story{acked: maps.Clone(s.acked), perhaps: maps.Clone(s.perhaps), never: maps.Clone(s.never), created: s.created,
-		parts: s.parts, low: s.low, lowMay: s.lowMay, group: s.group, floor: s.floor, floorIn: s.floorIn, gone: s.gone}
+		parts: s.parts, low: s.low, lowMay: s.lowMay, group: s.group, floor: s.floor, floorIn: s.floorIn, gone: s.gone, sync: s.sync, durable: s.durable}
 }
 
 // records makes n records that are published from now on.
@@ -93,7 +96,7 @@ func (s *story) live(t testing.TB, fsys vfs.FS) {
 		return
 	}
 	defer e.Close()
-	small := engine.TopicConfig{Partitions: 2, Partitioner: engine.Explicit(), Durable: &engine.Durable{FileBytes: 4 << 10}}
+	small := engine.TopicConfig{Partitions: 2, Partitioner: engine.Explicit(), Durable: &engine.Durable{Sync: s.sync, FileBytes: 4 << 10}}
 	top, err := e.CreateTopic("t", small)
 	if err != nil {
 		return
@@ -126,10 +129,19 @@ func (s *story) live(t testing.TB, fsys vfs.FS) {
 			require.ErrorIs(t, err, engine.ErrReadOnly)
 			_ = top.Resume(background)
 		}
+		at := part.Durable()
+		s.so(func() { s.durable[p] = max(s.durable[p], at) })
 	}
 	for range 6 {
 		put(0, 1)
 		put(1, 4)
+	}
+	if top.Flush(ctx) == nil {
+		s.so(func() {
+			for p := range 2 {
+				s.durable[p] = part(t, top, p).Next()
+			}
+		})
 	}
 	g, err := e.CreateGroup("g", engine.GroupConfig{Topics: []string{"t"}, Start: engine.Earliest()})
 	if err == nil {
@@ -188,9 +200,15 @@ func (s *story) matches(m *vfs.Mem) error {
 }
 
 func (s *story) look(m *vfs.Mem, first bool) (string, error) {
-	e, err := engine.Open(engine.Config{Dir: dir, PositionsEvery: time.Hour}.WithFS(m))
+	var ahead error
+	e, err := engine.Open(engine.Config{Dir: dir, PositionsEvery: time.Hour, Hooks: engine.Hooks{
+		Truncated: func(_, _ string, err *engine.TruncatedError) { ahead = err },
+	}}.WithFS(m))
 	if err != nil {
 		return "", fmt.Errorf("open: %w", err)
+	}
+	if ahead != nil {
+		return "", fmt.Errorf("a position that was written was not safe: %w", ahead)
 	}
 	defer e.Close()
 	if s.gone {
@@ -247,7 +265,7 @@ func (s *story) look(m *vfs.Mem, first bool) (string, error) {
 		}
 	}
 	for at, v := range s.acked {
-		if found[at] != v && !(at.Partition == 0 && at.Offset < s.lowMay) {
+		if found[at] != v && !(at.Partition == 0 && at.Offset < s.lowMay) && (s.sync == engine.Always || at.Offset < s.durable[at.Partition]) {
 			return "", fmt.Errorf("lost: %v %s", at, v)
 		}
 	}
@@ -282,27 +300,33 @@ func TestDurable_CrashAnywhere(t *testing.T) {
 		s     *story
 		state *vfs.Mem
 	}
-	var all []left
-	m, s := vfs.NewMem(), newStory()
-	limit := max(1, testkit.Rounds(20))
-	s.live(t, vfs.NewFaulty(m, func(o vfs.Op) *vfs.Fault {
-		if o.Kind.Changes() {
-			known := s.clone()
-			for state := range m.Crashes(limit, uint64(o.N)) {
-				all = append(all, left{o, known, state})
+	for _, policy := range []engine.Sync{engine.Always, engine.Interval(time.Hour), engine.Never} {
+		t.Run(policy.String(), func(t *testing.T) {
+			var all []left
+			m, s := vfs.NewMem(), newStory(policy)
+			limit := max(1, testkit.Rounds(20))
+			s.live(t, vfs.NewFaulty(m, func(o vfs.Op) *vfs.Fault {
+				if o.Kind.Changes() {
+					known := s.clone()
+					for state := range m.Crashes(limit, uint64(o.N)) {
+						all = append(all, left{o, known, state})
+					}
+				}
+				return nil
+			}))
+			for state := range m.Crashes(limit, 1) {
+				all = append(all, left{s: s.clone(), state: state})
 			}
-		}
-		return nil
-	}))
-	for state := range m.Crashes(limit, 1) {
-		all = append(all, left{s: s.clone(), state: state})
+			require.Greater(t, len(all), 100)
+			for _, x := range all {
+				require.NoError(t, x.s.matches(x.state), "power cut before %v", x.op)
+			}
+			t.Log(len(all), "states")
+		})
 	}
-	require.Greater(t, len(all), 100)
-	for _, x := range all {
-		require.NoError(t, x.s.matches(x.state), "power cut before %v", x.op)
-	}
-	t.Log(len(all), "states")
 }
+
+var everyFault = flag.Int("every-fault", 3, "TestDurable_FaultAnywhere takes each so-many-th operation: 1 is all, and takes a minute")
 
 // TestDurable_FaultAnywhere lets each operation fail in turn, in each way, once or from then on, and looks at what is left then,
 // with and without a power cut.
@@ -319,18 +343,18 @@ func TestDurable_FaultAnywhere(t *testing.T) {
 	{
 		m := vfs.NewMem()
 		f := vfs.NewFaulty(m, func(vfs.Op) *vfs.Fault { return nil })
-		newStory().live(t, f)
+		newStory(engine.Always).live(t, f)
 		count = f.Count()
 	}
-	step := 1
+	step := *everyFault
 	if testing.Short() || raceEnabled {
-		step = 7
+		step = 7 * step
 	}
 	runs := 0
 	for _, name := range slices.Sorted(maps.Keys(faults)) {
 		for n := 1; n <= count; n += step {
 			for _, decide := range []func(int, vfs.Fault, ...vfs.OpKind) func(vfs.Op) *vfs.Fault{vfs.Nth, vfs.Since} {
-				m, s := vfs.NewMem(), newStory()
+				m, s := vfs.NewMem(), newStory([]engine.Sync{engine.Always, engine.Always, engine.Interval(time.Hour), engine.Never}[n/step%4])
 				did, last := 0, ""
 				d := decide(n, faults[name])
 				var mu sync.Mutex

@@ -113,6 +113,7 @@ func (e *Engine) forgetGroup(g *Group) error {
 	e.keeper.mu.Lock()
 	defer e.keeper.mu.Unlock()
 	name := e.catalog.groupFile(g.entry.Serial)
+	delete(e.keeper.saved, name)
 	for _, name := range []string{name, name + vfs.TempExt} {
 		if err := e.catalog.fs.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			e.log(slog.LevelWarn, "leat: file of a deleted group is left", "group", g.name, "file", name, "error", err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -72,6 +73,65 @@ func TestDurable_HandlersPublish(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, e.Drain(background))
 	assert.Equal(t, engine.Offset(200), part(t, out, 0).Durable())
+}
+
+// TestDurable_GrowAgainstDelete: whoever comes first, nothing is left of a topic that is deleted.
+func TestDurable_GrowAgainstDelete(t *testing.T) {
+	testkit.Watchdog(t)
+	m := vfs.NewMem()
+	e := on(t, m, engine.Config{})
+	for i := range testkit.Rounds(100) {
+		top, err := e.CreateTopic("t", durable(engine.Always, 1))
+		require.NoError(t, err)
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			for n := 2; n < 5; n++ {
+				if err := top.SetPartitions(n); err != nil {
+					assert.ErrorIs(t, err, engine.ErrTopicDeleted)
+				}
+			}
+		})
+		wg.Go(func() {
+			for range i % 20 {
+				runtime.Gosched()
+			}
+			assert.NoError(t, e.DeleteTopic("t"))
+		})
+		wg.Wait()
+		names, err := m.List(dir)
+		require.NoError(t, err)
+		require.Equal(t, []string{"LOCK", "catalog"}, names)
+	}
+	require.NoError(t, e.Close())
+	assert.Empty(t, on(t, m, engine.Config{}).Topics())
+}
+
+// TestDurable_CloseAgainstCreate: what was being made when the engine was closed is there at the next Open as a whole or not at all.
+func TestDurable_CloseAgainstCreate(t *testing.T) {
+	testkit.Watchdog(t)
+	for i := range testkit.Rounds(100) {
+		m := vfs.NewMem()
+		e := on(t, m, engine.Config{})
+		var wg sync.WaitGroup
+		var made error
+		wg.Go(func() { _, made = e.CreateTopic("t", durable(engine.Always, 2)) })
+		for range i % 50 {
+			runtime.Gosched()
+		}
+		require.NoError(t, e.Close())
+		wg.Wait()
+		if made != nil {
+			require.ErrorIs(t, made, engine.ErrClosed)
+		}
+		e = on(t, m, engine.Config{})
+		top, err := e.Topic("t")
+		if err == nil {
+			assert.Equal(t, 2, top.Partitions())
+		} else {
+			require.ErrorIs(t, err, engine.ErrUnknownTopic)
+			require.Error(t, made)
+		}
+	}
 }
 
 // TestDurable_Busy publishes, consumes, fails, resumes and deletes, all at once.

@@ -292,6 +292,8 @@ func (e *Engine) DeleteTopic(name string) error {
 // forgetFiles removes the files of a topic that has ended. From its error on the name is taken, and the topic comes back with the
 // next Open unless that can tell that it was deleted.
 func (e *Engine) forgetFiles(t *Topic) error {
+	t.growing.Lock() // who is making files finds that the topic has ended, and nobody begins any more
+	defer t.growing.Unlock()
 	entry := e.catalog.topic(t.id.String())
 	err := e.catalog.change(func(f *catalogFile) { f.drop(entry) })
 	e.mu.Lock()
@@ -304,6 +306,7 @@ func (e *Engine) forgetFiles(t *Topic) error {
 		return err
 	}
 	e.keeper.mu.Lock() // it may be writing there
+	delete(e.keeper.saved, e.catalog.positionsFile(t.id))
 	err = e.removeTopic(entry)
 	e.keeper.mu.Unlock()
 	if err != nil { // the next Open does it

@@ -34,7 +34,9 @@ type Topic struct {
 	// is replaced under mu while the topic lives, and loaded by whoever must not miss one. Storing it publishes them.
 	made list[*Partition]
 
-	growing sync.Mutex // held while partitions are added; taken before mu, and by nobody who ends something
+	// growing is held while partitions are added, and while the files of a topic that has ended are removed; taken before mu, and by
+	// nobody who ends something.
+	growing sync.Mutex
 
 	down chan struct{} // closed when the partitions have ended and their memory is given back
 	gone chan struct{} // closed when no handler or callback runs any more, either

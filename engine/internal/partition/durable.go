@@ -130,6 +130,9 @@ func (p *Partition) Resume(ctx context.Context) error {
 		}
 		p.state.And(^stateReadOnly)
 		p.broken.Store(nil)
+		if cause := p.store.Err(); cause != nil {
+			p.Broken(cause) // it has failed again, and Broken came before the line above
+		}
 		p.room.Broadcast()
 	})
 	if err != nil {

@@ -332,6 +332,10 @@ type Hooks struct {
 	// ErrReadOnly.
 	FilesFailed func(topic string, partition int, err error)
 
+	// FilesSlow is told that a partition has been waiting for its files for a second or more, once each time. How soon it is noticed
+	// is up to PositionsEvery.
+	FilesSlow func(topic string, partition int, d time.Duration)
+
 	// Truncated is told, once, that a group or a named subscription was cut back at Open: see TruncatedError.
 	Truncated func(topic, consumer string, err *TruncatedError)
 

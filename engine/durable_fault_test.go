@@ -304,7 +304,7 @@ func TestDurable_CrashAnywhere(t *testing.T) {
 		t.Run(policy.String(), func(t *testing.T) {
 			var all []left
 			m, s := vfs.NewMem(), newStory(policy)
-			limit := max(1, testkit.Rounds(20))
+			limit := max(1, testkit.Rounds(10))
 			s.live(t, vfs.NewFaulty(m, func(o vfs.Op) *vfs.Fault {
 				if o.Kind.Changes() {
 					known := s.clone()
@@ -326,7 +326,7 @@ func TestDurable_CrashAnywhere(t *testing.T) {
 	}
 }
 
-var everyFault = flag.Int("every-fault", 3, "TestDurable_FaultAnywhere takes each so-many-th operation: 1 is all, and takes a minute")
+var everyFault = flag.Int("every-fault", 5, "TestDurable_FaultAnywhere takes each so-many-th operation: 1 is all, and takes a minute")
 
 // TestDurable_FaultAnywhere lets each operation fail in turn, in each way, once or from then on, and looks at what is left then,
 // with and without a power cut.

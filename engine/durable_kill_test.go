@@ -124,7 +124,7 @@ func TestDurable_Kill(t *testing.T) {
 			return true
 		}
 		require.True(t, hear(), "it does something")
-		for range rand.IntN(300) {
+		for range rand.IntN(100) {
 			if !hear() {
 				break
 			}

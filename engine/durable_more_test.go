@@ -42,21 +42,6 @@ func TestBUG085_OffsetsGoOn(t *testing.T) {
 	}
 }
 
-// TestDurable_AgeGoesOn: what is too old when the topic is opened goes.
-func TestDurable_AgeGoesOn(t *testing.T) {
-	m := vfs.NewMem()
-	e := on(t, m, engine.Config{})
-	c := durable(engine.Always, 1)
-	c.Retention.MaxAge = 50 * time.Millisecond
-	top, err := e.CreateTopic("t", c)
-	require.NoError(t, err)
-	_, err = top.Publish(background, value("x"))
-	require.NoError(t, err)
-	require.NoError(t, e.Close())
-	p := part(t, topicOf(t, on(t, m, engine.Config{}), "t"), 0)
-	testkit.Await(func() bool { return p.First() == 1 })
-}
-
 // TestDurable_HandlersPublish: as many handlers as there are workers wait for files at the same time.
 func TestDurable_HandlersPublish(t *testing.T) {
 	e := on(t, vfs.NewMem(), engine.Config{Workers: 2})

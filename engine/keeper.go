@@ -23,6 +23,8 @@ type keeper struct {
 	stop chan struct{} // closed to end it
 	over chan struct{} // closed when its goroutine has ended; nil if there is none
 
+	stalled map[*Partition]bool // whose files are slow, and it has been told; its goroutine's
+
 	mu    sync.Mutex     // held while positions are written, or their files removed
 	saved map[string]any // under mu: what each file says
 }
@@ -42,7 +44,7 @@ func (k *keeper) start(e *Engine) {
 	if e.cfg.ReadOnly {
 		return
 	}
-	k.over = make(chan struct{})
+	k.over, k.stalled = make(chan struct{}), map[*Partition]bool{}
 	go k.run()
 }
 
@@ -56,11 +58,42 @@ func (k *keeper) run() {
 			return
 		case <-every.C:
 		}
+		k.lookForStalls()
 		err := k.saveAll(k.e.all(), k.e.allGroups())
 		if err != nil && !failing {
 			k.e.log(slog.LevelError, "leat: positions cannot be written", "error", err)
 		}
 		failing = err != nil
+	}
+}
+
+// stalledAfter is how long files may take.
+const stalledAfter = time.Second
+
+// lookForStalls tells of partitions that have been waiting for their files for long, once each time.
+func (k *keeper) lookForStalls() {
+	for _, t := range k.e.all() {
+		for _, p := range t.made.load() {
+			s := p.p.Store()
+			if s == nil {
+				continue
+			}
+			switch d := s.Stalled(); {
+			case d < stalledAfter:
+				delete(k.stalled, p)
+			case !k.stalled[p]:
+				k.stalled[p] = true
+				k.e.log(slog.LevelWarn, "leat: files are slow", "topic", t.name, "partition", p.Index(), "for", d)
+				if f := k.e.cfg.Hooks.FilesSlow; f != nil {
+					k.e.guard(func() { f(t.name, p.Index(), d) })
+				}
+			}
+		}
+	}
+	for p := range k.stalled { // topics that have ended
+		if p.p.Ended() {
+			delete(k.stalled, p)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/leatlog/leat/engine/internal/partition"
 )
@@ -38,10 +39,11 @@ type DurableStats struct {
 	Durable  Offset // everything below survives a power cut
 	Epoch    uint64 // how often the files have been opened or resumed
 	Files    int
-	Bytes    int64 // what is in the files, without what is only reserved
-	Writes   int64 // one for all records that are published together
-	Syncs    int64 // those that publishers have waited for
-	ReadOnly error // why it takes no records, or nil
+	Bytes    int64         // what is in the files, without what is only reserved
+	Writes   int64         // one for all records that are published together
+	Syncs    int64         // those that publishers have waited for
+	Stalled  time.Duration // for how long somebody has been waiting for the files; 0 if nobody is
+	ReadOnly error         // why it takes no records, or nil
 }
 
 // DurableStats returns how the partition stands with its files; the zero value in a topic in memory.
@@ -54,5 +56,5 @@ func durableStats(p *partition.Partition) DurableStats {
 	}
 	x := s.Stats()
 	return DurableStats{Durable: Offset(x.Durable), Epoch: x.Epoch, Files: x.Files, Bytes: x.Bytes, Writes: x.Writes,
-		Syncs: x.Syncs, ReadOnly: p.Unwritable()}
+		Syncs: x.Syncs, Stalled: x.Stalled, ReadOnly: p.Unwritable()}
 }

@@ -121,6 +121,7 @@ func (p *Partition) drain(limit int) (n int, stuck bool) {
 			p.failAll(err)
 			return 1, false
 		}
+		p.gatherUp()
 	}
 	p.stamp()
 	p.a.waited = true
@@ -142,6 +143,7 @@ func (p *Partition) drain(limit int) (n int, stuck bool) {
 	if n > 0 {
 		p.publish()
 		p.ring.Release(pos)
+		p.a.shared = n
 	}
 	return n, stuck
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/leatlog/leat/engine/internal/storage"
+	"github.com/leatlog/leat/internal/atomicx"
 )
 
 // What is different in a partition that keeps its records in files. The holder of the role waits for them in publish, so what
@@ -93,6 +94,23 @@ func (p *Partition) commit() error {
 		p.failed.Add(int64(lost)) // nobody waits for them
 	}
 	return err
+}
+
+// gatherUp waits a moment for those who have just been told of the last commit and are about to publish again, so that they share
+// the next one: otherwise the first of them would have it for himself, and all others wait twice. It gives up when a turn brings
+// nobody.
+func (p *Partition) gatherUp() {
+	if p.a.shared < 2 || !p.a.waited || !p.store.Syncs() || atomicx.Exploring {
+		return
+	}
+	for have := p.ring.Len(); have < p.a.shared && have < p.ring.Cap()/2; {
+		atomicx.Yield()
+		now := p.ring.Len()
+		if now == have {
+			return
+		}
+		have = now
+	}
 }
 
 // leftBehind is the error of a publisher that has given up while the holder waited for the files.

@@ -140,6 +140,7 @@ type appender struct {
 	crowd   int64 // how many waiting handlers it has counted in Config.Crowd
 	hot     int   // direct appends in a row that came close together
 	quiet   int   // drains in a row by publishers that have met nobody
+	shared  int   // how many entries the last drain took, of a partition with files
 	held    bool  // a publisher appends its own record, and is told what became of it
 	direct  bool  // a publisher has appended with the role on loan since the goroutine had it
 	results []result

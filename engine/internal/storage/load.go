@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 
 	"github.com/leatlog/leat/segment"
 	"github.com/leatlog/leat/segment/disk"
@@ -19,6 +20,9 @@ type Loading struct {
 	// means never.
 	Over func(records, bytes int64) bool
 
+	// RollAfter ends a segment when the next record comes so long after its first one; 0 means never.
+	RollAfter int64
+
 	// SkipLost says that records before a range that a salvage could not bring over may stay in the files only. Otherwise such a
 	// range is an error.
 	SkipLost bool
@@ -33,7 +37,7 @@ func (l *Log) Load(c Loading) (*segment.Log, error) {
 		return nil, Opening(err)
 	}
 	defer r.Close()
-	for {
+	for rollAt := int64(math.MinInt64); ; {
 		b, err := r.Next()
 		switch {
 		case err == io.EOF:
@@ -49,6 +53,9 @@ func (l *Log) Load(c Loading) (*segment.Log, error) {
 			c.Log.First = b.Next()
 			mem = segment.NewLog(c.Log)
 			continue
+		case c.RollAfter > 0 && b.Time >= rollAt:
+			mem.Roll()
+			rollAt = b.Time + c.RollAfter
 		}
 		if err := fill(mem, b, c.Over); err != nil {
 			free(mem)
@@ -100,7 +107,9 @@ func (l *Log) Resume(mem *segment.Log) (came int, err error) {
 		if next < mem.First() {
 			return 0, fmt.Errorf("%w: [%d, %d)", ErrForgotten, next, mem.First())
 		}
-		err = l.write(next, func(yield func(segment.Shape, []byte, int64) bool) { mem.EachFrom(next, yield) })
+		l.out.begin(next)
+		mem.EachFrom(next, l.out.each)
+		err = l.out.end()
 		if err == nil {
 			_, err = l.files.Sync()
 		}

@@ -3,14 +3,12 @@ package storage
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/leatlog/leat/segment"
 	"github.com/leatlog/leat/segment/disk"
-	"github.com/leatlog/leat/segment/frame"
 )
 
 // Policy says when a record counts as published.
@@ -44,7 +42,7 @@ type Config struct {
 //
 // # Roles
 //
-//   - holder: who holds the partition's role. It calls Commit and Resume, and touches batch.
+//   - holder: who holds the partition's role. It calls Commit and Resume, and touches out.
 //   - anybody: the rest.
 type Log struct {
 	// Immutable after Open.
@@ -52,8 +50,7 @@ type Log struct {
 	files *disk.Log
 	timer *time.Timer // under Every: fires when it is time to sync
 
-	batch frame.Builder // the holder's
-	buf   []byte
+	out writer // the holder's
 
 	// armed says that the timer is set, or its goroutine syncs: so there is one at a time. CASed by the holder and stored by
 	// that goroutine, loaded by nobody else. It publishes no memory.
@@ -71,14 +68,15 @@ type Log struct {
 	// writes counts the frames. Added to by the holder, loaded by Stats. It publishes no memory.
 	writes atomic.Int64
 
+	// committing and syncing say since when, after begun, Commit and the timer's goroutine wait for the files; 0 if they do not.
+	// Stored by these, loaded by Stalled. They publish no memory.
+	committing, syncing atomic.Int64
+
 	mu     sync.Mutex
 	closed bool           // under mu: no goroutine begins any more
 	busy   sync.WaitGroup // goroutines that use the files; added to under mu while it is not closed
 	told   bool           // under mu: Failed has been called
 }
-
-// keptBatch is how large a buffer for a frame is kept for the next one.
-const keptBatch = 1 << 20
 
 // Open opens the files of a partition, or makes them.
 func Open(c Config) (*Log, error) {
@@ -87,6 +85,7 @@ func Open(c Config) (*Log, error) {
 		return nil, Opening(err)
 	}
 	l := &Log{cfg: c, files: files}
+	l.out.init(l)
 	l.below.Store(files.First())
 	if c.Policy == Every {
 		l.timer = time.AfterFunc(time.Hour, l.tick)
@@ -97,6 +96,9 @@ func Open(c Config) (*Log, error) {
 
 // Files returns the files, for looking at.
 func (l *Log) Files() *disk.Log { return l.files }
+
+// Syncs reports whether Commit syncs.
+func (l *Log) Syncs() bool { return l.cfg.Policy == Always }
 
 // Durable returns the offset below which everything survives a power cut.
 func (l *Log) Durable() uint64 { return l.files.Durable() }
@@ -116,7 +118,11 @@ func (l *Log) Commit(mem *segment.Log) error {
 		l.tell(err)
 		return &Error{Err: err}
 	}
-	if err := l.write(mem.Committed(), mem.EachStaged); err != nil {
+	l.committing.Store(int64(time.Since(begun)))
+	defer l.committing.Store(0)
+	l.out.begin(mem.Committed())
+	mem.EachStaged(l.out.each)
+	if err := l.out.end(); err != nil {
 		l.tell(err)
 		return &Error{Indefinite: true, Err: err}
 	}
@@ -135,46 +141,6 @@ func (l *Log) Commit(mem *segment.Log) error {
 	return nil
 }
 
-// write writes records, of which the first has offset next, as one frame, or as few as they fit in.
-func (l *Log) write(next uint64, each func(func(s segment.Shape, body []byte, appended int64) bool)) (err error) {
-	b := &l.batch
-	b.Reset(keptBatch)
-	each(func(s segment.Shape, body []byte, appended int64) bool {
-		dst := disk.Reserve(b, s, appended)
-		if dst == nil && b.Count() > 0 {
-			if next, err = l.put(next); err != nil {
-				return false
-			}
-			dst = disk.Reserve(b, s, appended)
-		}
-		if dst == nil && len(body) > 0 {
-			err = disk.ErrTooLarge
-			return false
-		}
-		copy(dst, body)
-		return true
-	})
-	if err == nil && b.Count() > 0 {
-		_, err = l.put(next)
-	}
-	return err
-}
-
-// put writes the batch as one frame at offset next, and returns the offset after it.
-func (l *Log) put(next uint64) (uint64, error) {
-	n := uint64(l.batch.Count())
-	l.writes.Add(1)
-	first, err := l.files.Write(&l.batch)
-	if err != nil {
-		return next, err
-	}
-	if first != next {
-		panic(fmt.Sprintf("storage: the files are at %d, the log is at %d", first, next))
-	}
-	l.batch.Reset(keptBatch)
-	return next + n, nil
-}
-
 // tell tells that nothing can be written.
 func (l *Log) tell(err error) {
 	l.mu.Lock()
@@ -184,6 +150,19 @@ func (l *Log) tell(err error) {
 	if first && l.cfg.Failed != nil {
 		l.cfg.Failed(&Error{Err: err})
 	}
+}
+
+// begun is what times are counted from.
+var begun = time.Now()
+
+// Stalled returns for how long somebody has been waiting for the files: 0 if nobody is.
+func (l *Log) Stalled() (d time.Duration) {
+	for _, at := range []int64{l.committing.Load(), l.syncing.Load()} {
+		if at != 0 {
+			d = max(d, time.Since(begun)-time.Duration(at))
+		}
+	}
+	return d
 }
 
 // begin lets a goroutine use the files, unless they are being closed.
@@ -202,7 +181,9 @@ func (l *Log) tick() {
 		return
 	}
 	defer l.busy.Done()
+	l.syncing.Store(int64(time.Since(begun)))
 	_, err := l.files.Sync()
+	l.syncing.Store(0)
 	if err != nil {
 		l.tell(err)
 	}
@@ -337,12 +318,14 @@ type Stats struct {
 	Files         int
 	Bytes         int64
 	Writes, Syncs int64
+	Stalled       time.Duration
 	Err           error
 }
 
 // Stats returns a snapshot.
 func (l *Log) Stats() Stats {
-	s := Stats{Durable: l.files.Durable(), Epoch: l.files.Epoch(), Writes: l.writes.Load(), Syncs: l.syncs.Load(), Err: l.Err()}
+	s := Stats{Durable: l.files.Durable(), Epoch: l.files.Epoch(), Writes: l.writes.Load(), Syncs: l.syncs.Load(), Stalled: l.Stalled(),
+		Err: l.Err()}
 	for _, f := range l.files.Files() {
 		s.Files++
 		s.Bytes += f.Bytes

@@ -38,7 +38,7 @@ func beKilled() error {
 	for name, s := range killed {
 		top, err := e.Topic(name)
 		if errors.Is(err, engine.ErrUnknownTopic) {
-			top, err = e.CreateTopic(name, engine.TopicConfig{Partitions: 2, Retention: engine.Retention{MaxRecords: 5000}, OnFull: engine.DropOldest,
+			top, err = e.CreateTopic(name, engine.TopicConfig{Partitions: 2, Retention: engine.Retention{MaxRecords: 1000}, OnFull: engine.DropOldest,
 				Durable: &engine.Durable{Sync: s, FileBytes: 64 << 10}})
 		}
 		if err != nil {
@@ -133,16 +133,17 @@ func TestDurable_Kill(t *testing.T) {
 		for hear() { // what it has still said counts
 		}
 		_ = cmd.Wait()
-		requireSurvived(t, acked, floors)
+		// The next child opens it in any case. Now and then somebody else does so before, and closes it.
+		requireSurvived(t, engine.Config{Dir: dir, ReadOnly: life%8 != 0}, acked, floors)
 	}
 	require.Positive(t, total)
 	t.Log(total, "records acknowledged")
 }
 
 // requireSurvived opens what the child has left, as another process would.
-func requireSurvived(t *testing.T, acked map[string]map[engine.Published]string, floors map[string]*[2]engine.Offset) {
+func requireSurvived(t *testing.T, c engine.Config, acked map[string]map[engine.Published]string, floors map[string]*[2]engine.Offset) {
 	t.Helper()
-	e, err := engine.Open(engine.Config{Dir: dir})
+	e, err := engine.Open(c)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, e.Close()) }()
 	for name := range killed {

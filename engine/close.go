@@ -233,6 +233,9 @@ func (e *Engine) hung() (names []string) {
 			}
 		}
 		for _, p := range t.made.load() {
+			if s := p.p.Store(); s != nil && s.Stalled() > 0 {
+				names = append(names, fmt.Sprintf("%s/files/%d for %v", t.name, p.Index(), s.Stalled().Round(time.Millisecond)))
+			}
 			if p.p.InCallback() {
 				names = append(names, fmt.Sprintf("%s/callback/%d", t.name, p.Index()))
 			}

@@ -44,9 +44,9 @@ func (e *Engine) durableTopics(c *GroupConfig, topics []*Topic) (bool, error) {
 	return true, nil
 }
 
-// putGroup adds a group.
+// putGroup adds a group, in the place of one of its name that could not be dropped when it was deleted.
 func (f *catalogFile) putGroup(e *groupEntry) {
-	f.Groups = append(f.Groups, e)
+	f.Groups = append(slices.DeleteFunc(f.Groups, func(other *groupEntry) bool { return other.Name == e.Name }), e)
 	f.Serial = max(f.Serial, e.Serial)
 }
 

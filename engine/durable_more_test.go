@@ -216,3 +216,66 @@ func TestDurable_Busy(t *testing.T) {
 		}
 	}
 }
+
+// TestDurable_GroupThatCannotBeDropped: a deletion that fails is told, and a new group of the name takes the place of the old one.
+func TestDurable_GroupThatCannotBeDropped(t *testing.T) {
+	m := vfs.NewMem()
+	var broken atomic.Bool
+	f := vfs.NewFaulty(m, func(o vfs.Op) *vfs.Fault {
+		if broken.Load() && o.Kind == vfs.OpRename {
+			return &vfs.Fault{Err: errors.New("broken")}
+		}
+		return nil
+	})
+	e := on(t, f, engine.Config{})
+	top, err := e.CreateTopic("t", durable(engine.Always, 1))
+	require.NoError(t, err)
+	send(t, top, 10)
+	c := engine.GroupConfig{Topics: []string{"t"}, Start: engine.Earliest()}
+	_, err = e.CreateGroup("g", c)
+	require.NoError(t, err)
+	broken.Store(true)
+	require.Error(t, e.DeleteGroup("g"))
+	_, err = e.CreateGroup("h", c)
+	require.Error(t, err)
+	assert.Empty(t, e.Groups())
+	broken.Store(false)
+	_, err = e.CreateGroup("g", engine.GroupConfig{Topics: []string{"t"}})
+	require.NoError(t, err)
+	require.NoError(t, e.Close())
+	e = on(t, m, engine.Config{})
+	assert.Equal(t, []string{"g"}, e.Groups())
+	g, err := e.Group("g")
+	require.NoError(t, err)
+	at, err := g.Committed("t", 0)
+	require.NoError(t, err)
+	assert.Equal(t, engine.Offset(10), at)
+}
+
+// TestDurable_TopicThatCannotBeDropped: the topic has ended, its name stays taken, and it may come back.
+func TestDurable_TopicThatCannotBeDropped(t *testing.T) {
+	m := vfs.NewMem()
+	var broken atomic.Bool
+	f := vfs.NewFaulty(m, func(o vfs.Op) *vfs.Fault {
+		if broken.Load() && o.Kind == vfs.OpRename {
+			return &vfs.Fault{Err: errors.New("broken")}
+		}
+		return nil
+	})
+	e := on(t, f, engine.Config{})
+	top, err := e.CreateTopic("t", durable(engine.Always, 1))
+	require.NoError(t, err)
+	send(t, top, 10)
+	broken.Store(true)
+	require.Error(t, e.DeleteTopic("t"))
+	_, err = top.Publish(background, engine.Record{})
+	require.ErrorIs(t, err, engine.ErrTopicDeleted)
+	_, err = e.CreateTopic("t", durable(engine.Always, 1))
+	require.ErrorIs(t, err, engine.ErrTopicExists)
+	crashed := lost(m)
+	holds(t, topicOf(t, on(t, crashed, engine.Config{}), "t"), 10)
+	broken.Store(false)
+	require.NoError(t, e.DeleteTopic("t")) // again
+	require.NoError(t, e.Close())
+	assert.Empty(t, on(t, m, engine.Config{}).Topics())
+}

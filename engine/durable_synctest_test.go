@@ -80,11 +80,11 @@ func TestDurable_SlowFiles(t *testing.T) {
 		send(t, top, 2)
 		slow.Store(false)
 		time.Sleep(2 * time.Second)
+		assert.Zero(t, part(t, top, 0).DurableStats().Stalled)
+		require.NoError(t, e.Close())
 		require.Len(t, told, 2)
 		for _, d := range told {
 			assert.True(t, d >= time.Second && d < 2500*time.Millisecond, "%v", d)
 		}
-		assert.Zero(t, part(t, top, 0).DurableStats().Stalled)
-		require.NoError(t, e.Close())
 	})
 }

@@ -539,6 +539,7 @@ func TestDurable_ReadOnly(t *testing.T) {
 		require.ErrorIs(t, err, engine.ErrReadOnly)
 		require.ErrorIs(t, x.DeleteTopic("t"), engine.ErrReadOnly)
 		require.ErrorIs(t, top.SetPartitions(3), engine.ErrReadOnly)
+		require.ErrorIs(t, part(t, top, 0).TruncateBefore(context.Background(), 5), engine.ErrReadOnly)
 		require.ErrorIs(t, top.Resume(context.Background()), engine.ErrReadOnly)
 		_, err = x.Group("g")
 		require.NoError(t, err)

@@ -272,6 +272,10 @@ func (e *Engine) restoreTopic(entry *topicEntry) (t *Topic, err error) {
 	t = newTopic(e, entry.Name, c, id, opened)
 	t.positions = positions
 	for i, k := range opened {
+		if files := k.store.Files().First(); k.mem.First() > files {
+			e.log(slog.LevelWarn, "leat: what the files hold does not fit the limits of memory: it begins later", "topic", entry.Name,
+				"partition", i, "files", files, "memory", k.mem.First())
+		}
 		if r := k.store.Files().Recovery(); r.Cut != nil {
 			e.log(slog.LevelWarn, "leat: torn end cut off", "topic", entry.Name, "partition", i, "file", r.Cut.File,
 				"position", r.Cut.Pos, "bytes", r.Cut.Bytes, "next", r.Next)

@@ -266,7 +266,8 @@ func (e *LostError) Unwrap() error { return ErrFenced }
 // HungError is returned by Close when handlers, callbacks or hooks have not returned in time. The engine is closed but for
 // them; their goroutines end when they return.
 type HungError struct {
-	// Handlers names what still runs: topic/subscription/partition and for how long, or topic/callback/partition.
+	// Handlers names what still runs: topic/subscription/partition and for how long, topic/callback/partition, or
+	// topic/files/partition for a disk that does not answer.
 	Handlers []string
 
 	// Cause is why Close does not wait any longer: context.DeadlineExceeded after CloseTimeout.

@@ -4,6 +4,9 @@ import "context"
 
 // TruncateBefore drops all records below off.
 func (p *Partition) TruncateBefore(ctx context.Context, off int64) error {
+	if err := p.unwritable(); err != nil {
+		return err // the next Open would bring back what is dropped now
+	}
 	var bad error
 	err := p.do(ctx, func() {
 		first, next := p.Snapshot()

@@ -58,6 +58,34 @@ func TestDurable_IntervalComes(t *testing.T) {
 	})
 }
 
+// TestDurable_IntervalBesideASync: what is written while a sync goes on is for the next one, which comes by itself.
+func TestDurable_IntervalBesideASync(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var slow atomic.Bool
+		f := vfs.NewFaulty(vfs.NewMem(), func(o vfs.Op) *vfs.Fault {
+			if slow.Load() && o.Kind == vfs.OpSync {
+				time.Sleep(10 * time.Second) // virtual
+			}
+			return nil
+		})
+		e, err := engine.Open(engine.Config{Dir: dir}.WithFS(f))
+		require.NoError(t, err)
+		top, err := e.CreateTopic("t", durable(engine.Interval(time.Minute), 1))
+		require.NoError(t, err)
+		p := part(t, top, 0)
+		slow.Store(true)
+		send(t, top, 1)
+		time.Sleep(65 * time.Second)
+		send(t, top, 1) // does not wait
+		time.Sleep(6 * time.Second)
+		assert.Equal(t, engine.Offset(1), p.Durable())
+		time.Sleep(71 * time.Second)
+		assert.Equal(t, engine.Offset(2), p.Durable())
+		slow.Store(false)
+		require.NoError(t, e.Close())
+	})
+}
+
 // TestDurable_SlowFiles: a publish that hangs is told of.
 func TestDurable_SlowFiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

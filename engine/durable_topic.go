@@ -27,22 +27,27 @@ type kept struct {
 // storageConfig says how a partition's records are kept.
 func (e *Engine) storageConfig(dir, topic string, id TopicID, i int, c *TopicConfig, k *kept) storage.Config {
 	return storage.Config{
-		Dir: dir,
-		Disk: disk.Config{
-			FS:           e.catalog.fs,
-			Topic:        frame.ID(id),
-			Partition:    int32(i),
-			First:        c.first,
-			SegmentBytes: c.Durable.FileBytes,
-			ReadOnly:     e.cfg.ReadOnly,
-			NoLock:       true, // there is one for the whole directory
-		},
+		Dir:      dir,
+		Disk:     e.catalog.diskConfig(id, i, c),
 		Policy:   c.Durable.Sync.policy,
 		Interval: c.Durable.Sync.interval,
 		Failed: func(err error) { // whoever calls may have the partition's role
 			k.part.Broken(err)
 			e.spawn(func() { e.filesFailed(topic, i, err) })
 		},
+	}
+}
+
+// diskConfig says how the files of a partition are kept.
+func (c *catalog) diskConfig(id TopicID, i int, t *TopicConfig) disk.Config {
+	return disk.Config{
+		FS:           c.fs,
+		Topic:        frame.ID(id),
+		Partition:    int32(i),
+		First:        t.first,
+		SegmentBytes: t.Durable.FileBytes,
+		ReadOnly:     c.readOnly,
+		NoLock:       true, // there is one for the whole directory
 	}
 }
 
@@ -92,7 +97,7 @@ func (e *Engine) makeFiles(entry *topicEntry, id TopicID, from, to int, c *Topic
 		all = nil
 		// They go if the catalog certainly does not name them. Otherwise the next Open removes them, or finds them empty.
 		if from > 0 && cat.change(func(f *catalogFile) { f.put(making) }) == nil {
-			_ = e.removePartitions(entry, from, to)
+			_ = e.catalog.removePartitions(entry, from, to)
 		}
 	}()
 	top := filepath.Join(cat.dir, entry.ID)
@@ -113,9 +118,9 @@ func (e *Engine) makeFiles(entry *topicEntry, id TopicID, from, to int, c *Topic
 }
 
 // removePartitions removes the files of partitions.
-func (e *Engine) removePartitions(entry *topicEntry, from, to int) error {
+func (c *catalog) removePartitions(entry *topicEntry, from, to int) error {
 	for i := from; i < to; i++ {
-		if err := disk.Remove(e.catalog.partitionDir(entry, i), e.catalog.fs); err != nil {
+		if err := disk.Remove(c.partitionDir(entry, i), c.fs); err != nil {
 			return err
 		}
 	}
@@ -123,23 +128,22 @@ func (e *Engine) removePartitions(entry *topicEntry, from, to int) error {
 }
 
 // removeTopic removes the files of a topic that is gone, and forgets it. What else is in its directories stays there.
-func (e *Engine) removeTopic(entry *topicEntry) error {
-	cat := e.catalog
-	if err := e.removePartitions(entry, 0, max(entry.Partitions, entry.Making)); err != nil {
+func (c *catalog) removeTopic(entry *topicEntry) error {
+	if err := c.removePartitions(entry, 0, max(entry.Partitions, entry.Making)); err != nil {
 		return err
 	}
-	dir := filepath.Join(cat.dir, entry.ID)
+	dir := filepath.Join(c.dir, entry.ID)
 	for _, name := range []string{positionsName, positionsName + vfs.TempExt} {
-		if err := cat.fs.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := c.fs.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
-	if names, err := cat.fs.List(dir); err == nil && len(names) == 0 {
-		if err := cat.fs.Remove(dir); err != nil {
+	if names, err := c.fs.List(dir); err == nil && len(names) == 0 {
+		if err := c.fs.Remove(dir); err != nil {
 			return err
 		}
 	}
-	return cat.change(func(f *catalogFile) { f.forget(entry) })
+	return c.change(func(f *catalogFile) { f.forget(entry) })
 }
 
 // createDurable makes the files of a new topic, and then the topic. Its name is reserved.
@@ -150,7 +154,7 @@ func (e *Engine) createDurable(name string, c TopicConfig) (*Topic, error) {
 	if err != nil {
 		gone := entry.with(func(n *topicEntry) { n.Making = c.Partitions })
 		if e.catalog.change(func(f *catalogFile) { f.drop(gone) }) == nil {
-			_ = e.removeTopic(gone) // or the next Open does
+			_ = e.catalog.removeTopic(gone) // or the next Open does
 		}
 		return nil, err
 	}
@@ -165,7 +169,7 @@ func (e *Engine) restore() error {
 	cat.mu.Unlock()
 	if !cat.readOnly {
 		for _, entry := range file.Deleted {
-			if err := e.removeTopic(entry); err != nil {
+			if err := e.catalog.removeTopic(entry); err != nil {
 				return err
 			}
 		}
@@ -204,9 +208,9 @@ func (e *Engine) unmake(entry *topicEntry) (*topicEntry, error) {
 		if err := e.catalog.change(func(f *catalogFile) { f.drop(entry) }); err != nil {
 			return nil, err
 		}
-		return nil, e.removeTopic(entry)
+		return nil, e.catalog.removeTopic(entry)
 	}
-	if err := e.removePartitions(entry, entry.Partitions, entry.Making); err != nil {
+	if err := e.catalog.removePartitions(entry, entry.Partitions, entry.Making); err != nil {
 		return nil, err
 	}
 	n := entry.with(func(n *topicEntry) { n.Making = 0 })

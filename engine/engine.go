@@ -307,7 +307,7 @@ func (e *Engine) forgetFiles(t *Topic) error {
 	}
 	e.keeper.mu.Lock() // it may be writing there
 	delete(e.keeper.saved, e.catalog.positionsFile(t.id))
-	err = e.removeTopic(entry)
+	err = e.catalog.removeTopic(entry)
 	e.keeper.mu.Unlock()
 	if err != nil { // the next Open does it
 		e.log(slog.LevelWarn, "leat: files of a deleted topic are left", "topic", t.name, "id", t.id, "error", err)
@@ -337,7 +337,7 @@ func (e *Engine) deleteRefused(name string) error {
 			continue
 		}
 		if err = e.catalog.change(func(f *catalogFile) { f.drop(entry) }); err == nil {
-			err = e.removeTopic(entry)
+			err = e.catalog.removeTopic(entry)
 		}
 	}
 	e.mu.Lock()

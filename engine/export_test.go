@@ -44,3 +44,9 @@ func (e *Engine) SavePositionsUnsafely() error {
 	}
 	return nil
 }
+
+// InspectOn and ImportOn are Inspect and Import on another file system.
+var (
+	InspectOn = inspect
+	ImportOn  = importInto
+)

@@ -26,6 +26,9 @@ var (
 
 	// ErrBeyond says that the offset asked for lies above Committed: nothing has been there yet.
 	ErrBeyond = errors.New("segment: offset beyond the committed end")
+
+	// ErrHeaders says that bytes are no list of headers. It is final for them.
+	ErrHeaders = errors.New("segment: not a list of headers")
 )
 
 // SizeError is the error for a record that can never fit. It matches ErrTooLarge.

@@ -65,6 +65,32 @@ func (h Headers) Size() int { return len(h.raw) }
 // Encoded returns the encoded list, which must not be changed.
 func (h Headers) Encoded() []byte { return h.raw }
 
+// ParseHeaders is the inverse of Encoded: a list whose bytes are raw, which must not be changed any more. The error says that raw
+// is no such list.
+func ParseHeaders(raw []byte) (Headers, error) {
+	for rest := raw; len(rest) > 0; {
+		var ok bool
+		if rest, ok = skip(rest, 0); ok && len(rest) > 0 && rest[0] == 0 {
+			rest = rest[1:]
+		} else if ok {
+			rest, ok = skip(rest, 1)
+		}
+		if !ok {
+			return Headers{}, ErrHeaders
+		}
+	}
+	return Headers{raw: raw}, nil
+}
+
+// skip is cut for bytes that may be anything.
+func skip(raw []byte, plus uint64) (rest []byte, ok bool) {
+	n, w := binary.Uvarint(raw)
+	if w <= 0 || n < plus || n-plus > uint64(len(raw)-w) {
+		return nil, false
+	}
+	return raw[w+int(n-plus):], true
+}
+
 // Get returns the value of the first header with that name, and whether there is one. The value is a view, valid as long as
 // the record's other bytes are. It does not allocate.
 func (h Headers) Get(name string) (value []byte, ok bool) {

@@ -94,6 +94,7 @@ var (
 	errShort    = errors.New("the log ends early")
 	errEvidence = errors.New("it had been synced")
 	errOrder    = errors.New("frames out of order")
+	errIndex    = errors.New("the index is not that of the file")
 )
 
 // OffsetError says that an offset was asked for that is not there. It matches ErrBelow or ErrBeyond.

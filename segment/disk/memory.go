@@ -31,6 +31,20 @@ func Add(b *frame.Builder, r *segment.Record, now int64) bool {
 // segment.Log.Reserve does, or nil.
 func Reserve(b *frame.Builder, s segment.Shape, now int64) []byte { return b.Reserve(shape(s, now)) }
 
+// View returns a record as a reader of a log in memory would get it: its bytes are those of r, and a record without a timestamp has
+// that of its append. The error is frame.ErrFormat.
+func View(r *frame.Record) (segment.Record, error) {
+	hs, err := segment.ParseHeaders(r.Headers)
+	if err != nil {
+		return segment.Record{}, frame.ErrFormat
+	}
+	v := segment.Record{Key: r.Key, Value: r.Value, Headers: hs, Timestamp: r.Timestamp, Offset: int64(r.Offset)}
+	if v.Timestamp == 0 {
+		v.Timestamp = r.Appended
+	}
+	return v, nil
+}
+
 // Fill stages in a log in memory the records of a frame, as they were when it was written: bytes, nil and empty, headers, own
 // timestamp and append time. Records before to.Staged are passed over, so that a frame that was filled in part can be filled on.
 // The caller publishes.

@@ -1,0 +1,99 @@
+package disk_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/leatlog/leat/segment/disk"
+	"github.com/leatlog/leat/segment/vfs"
+)
+
+// verify reads all of a log.
+func verify(t *testing.T, m vfs.FS) (disk.Verified, disk.Recovery) {
+	t.Helper()
+	c := small(m)
+	c.ReadOnly, c.Existing = true, true
+	l, err := disk.Open(dir, c)
+	require.NoError(t, err)
+	defer l.Close()
+	read := int64(0)
+	v, err := l.Verify(func(n int64) { read += n })
+	require.NoError(t, err)
+	if len(v.Damage) == 0 {
+		assert.Equal(t, v.Bytes-64*v.Files, read, "all but what each file begins with")
+	}
+	return v, l.Recovery()
+}
+
+func TestVerify_Sound(t *testing.T) {
+	for _, clean := range []bool{true, false} {
+		m, _, next, err := specimen(0, clean)
+		require.NoError(t, err)
+		v, rec := verify(t, m)
+		assert.Empty(t, v.Damage)
+		assert.Equal(t, int64(3), v.Files)
+		assert.Equal(t, int64(next), v.Records)
+		assert.Positive(t, v.Frames)
+		assert.Equal(t, clean, rec.Clean)
+	}
+}
+
+// TestVerify_EveryByte flips each byte of a log that was closed, one after the other: Verify tells, or Open has mended it.
+func TestVerify_EveryByte(t *testing.T) {
+	m, _, next, err := specimen(0, true)
+	require.NoError(t, err)
+	names, err := m.List(dir)
+	require.NoError(t, err)
+	told := 0
+	for _, name := range names {
+		if _, ok := disk.ParseName(name); !ok && name != disk.StateName {
+			continue
+		}
+		f, err := m.Open(filepath.Join(dir, name))
+		require.NoError(t, err)
+		size, err := f.Size()
+		require.NoError(t, err)
+		for at := range size {
+			b := make([]byte, 1)
+			_, err := f.ReadAt(b, at)
+			require.NoError(t, err)
+			_, err = f.WriteAt([]byte{b[0] ^ 0x10}, at)
+			require.NoError(t, err)
+			require.NoError(t, flipped(m, next), "%s at %d", name, at)
+			told++
+			_, err = f.WriteAt(b, at)
+			require.NoError(t, err)
+		}
+		require.NoError(t, f.Close())
+	}
+	assert.Greater(t, told, 1000)
+	v, _ := verify(t, m)
+	assert.Empty(t, v.Damage)
+}
+
+// flipped looks whether a log with one wrong byte is told to be so.
+func flipped(m vfs.FS, next uint64) error {
+	c := small(m)
+	c.ReadOnly, c.Existing = true, true
+	l, err := disk.Open(dir, c)
+	if err != nil {
+		return nil // told at once: of another version, or of something else
+	}
+	defer l.Close()
+	v, err := l.Verify(nil)
+	switch {
+	case err != nil:
+		return err
+	case len(v.Damage) > 0, len(l.Recovery().Mended) > 0:
+		return nil
+	case l.Recovery().Cut != nil && !l.Recovery().Clean:
+		return nil // of the last file: its seal
+	case v.Records != int64(next):
+		return fmt.Errorf("%d records of %d, and no damage", v.Records, next)
+	}
+	return fmt.Errorf("nobody has noticed")
+}

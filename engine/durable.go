@@ -18,7 +18,7 @@ type Durable struct {
 	Sync Sync
 
 	// FileBytes is how large a file gets, and how much space is taken for it at once. 0 means an eighth of MaxBytes, between
-	// 1 MiB and 8 MiB. A larger batch gets a file of its own.
+	// 1 MiB and 64 MiB, or 16 MiB without MaxBytes. A larger batch gets a file of its own.
 	FileBytes int64
 
 	_ struct{}
@@ -68,7 +68,7 @@ func (d *Durable) withDefaults(c *TopicConfig) (*Durable, error) {
 		return nil, configError("FileBytes is %d, not %d to %d", n.FileBytes, disk.MinSegmentBytes, int64(disk.MaxSegmentBytes))
 	}
 	if n.FileBytes == 0 {
-		n.FileBytes = maxFileBytes
+		n.FileBytes = anyFileBytes
 		if c.Retention.MaxBytes > 0 {
 			n.FileBytes = min(max(c.Retention.MaxBytes/8, minFileBytes), maxFileBytes)
 		}
@@ -78,5 +78,6 @@ func (d *Durable) withDefaults(c *TopicConfig) (*Durable, error) {
 
 const (
 	minFileBytes = 1 << 20
-	maxFileBytes = 8 << 20
+	maxFileBytes = 64 << 20
+	anyFileBytes = 16 << 20 // without a bound of bytes
 )

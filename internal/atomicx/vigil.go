@@ -79,6 +79,9 @@ func (v *Vigil) Park(now int64) { v.parked = now }
 // Unpark notes the time at which it has been woken: if that is soon after, it stays awake the next time.
 func (v *Vigil) Unpark(now int64) { v.note(now-v.parked <= vigilWorth) }
 
+// Note says whether staying awake would have been worth it, for who knows better than Park and Unpark.
+func (v *Vigil) Note(pays bool) { v.note(pays) }
+
 // procs is what NoteProcs last found. It publishes no memory.
 var procs Int64
 

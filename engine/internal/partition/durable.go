@@ -2,6 +2,7 @@ package partition
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/leatlog/leat/engine/internal/storage"
@@ -14,7 +15,10 @@ import (
 //   - A publish that never waits (TryPublish, PublishAsync) hands over, and so does one that may be cancelled. Only a Publish
 //     that waits whatever comes appends by itself, which saves a hand-over where the partition is idle.
 //   - A passer-by who has got the role by accident leaves it to the partition's goroutine (hold).
-//   - The role is not lent.
+//   - The role is lent only if a commit does not wait for a sync, and only to a PublishAsync that would wait for room in the
+//     hand-over whatever comes: for it there is no difference.
+//
+// The goroutine for its part stays awake for a while when publishers that wait have handed over to it lately.
 //
 // A publisher that is cancelled while the holder waits for the files leaves with ErrIndefinite: its bytes have been copied.
 //
@@ -96,21 +100,73 @@ func (p *Partition) commit() error {
 	return err
 }
 
+// passBy is hold in a partition with files: it would wait for them on behalf of others.
+func (p *Partition) passBy() {
+	p.runControls()
+	if !p.release() {
+		p.wake.Unpark()
+	}
+}
+
+// holdWhole is hold for a publisher that has put something into the ring of a partition with files, and may wait for them: it does
+// not need to wake the goroutine for that.
+func (p *Partition) holdWhole() {
+	p.runControls()
+	if _, stuck := p.drain(p.batchMax); stuck || p.ring.Closed() || !p.release() {
+		p.wake.Unpark()
+	}
+}
+
+// rest returns the time at which the goroutine goes to rest, and noteRest notes how long it has rested: for less than a sync, and it
+// would have done better to stay awake.
+func (p *Partition) rest() int64 {
+	if p.store == nil {
+		return 0
+	}
+	return p.cfg.Clock.Now()
+}
+
+func (p *Partition) noteRest(since int64) {
+	if p.store != nil {
+		p.vigil.Note(p.cfg.Clock.Now()-since <= int64(p.store.SyncTime()))
+	}
+}
+
+// stayAwake waits a while for something to do, if that has been worth it lately, and reports whether there is something.
+func (p *Partition) stayAwake() bool {
+	for turn := p.vigil.Begin(); p.vigil.Again(&turn); {
+		if p.ring.Claimed() || p.ring.Closed() || p.ctl.Load() != 0 {
+			p.vigil.End(true)
+			return true
+		}
+	}
+	return false
+}
+
 // gatherUp waits a moment for those who have just been told of the last commit and are about to publish again, so that they share
 // the next one: otherwise the first of them would have it for himself, and all others wait twice. It gives up when a turn brings
-// nobody.
+// nobody, or when it takes half as long as the last sync has taken: then they are better off with every other sync.
 func (p *Partition) gatherUp() {
 	if p.a.shared < 2 || !p.a.waited || !p.store.Syncs() || atomicx.Exploring {
 		return
 	}
+	until := p.cfg.Clock.Now() + int64(p.store.SyncTime()/2)
 	for have := p.ring.Len(); have < p.a.shared && have < p.ring.Cap()/2; {
 		atomicx.Yield()
 		now := p.ring.Len()
-		if now == have {
+		if now == have || p.cfg.Clock.Now() >= until {
 			return
 		}
 		have = now
 	}
+}
+
+// indefinite returns err so that it is ErrIndefinite.
+func indefinite(err error) error {
+	if errors.Is(err, storage.ErrIndefinite) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", err, storage.ErrIndefinite)
 }
 
 // leftBehind is the error of a publisher that has given up while the holder waited for the files.

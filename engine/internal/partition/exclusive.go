@@ -155,17 +155,23 @@ func (x *Appender) Publish(ctx context.Context, r *segment.Record) (int64, error
 		p := x.p
 		if p.stageShort(r) {
 			off := int64(p.log.Staged()) - 1
-			p.publish()
+			err := p.publish()
 			x.leave()
+			if err != nil {
+				return -1, err
+			}
 			return off, nil
 		}
 		x.leave()
 	}
 	off, err := x.append(ctx, r)
-	if err == nil {
-		_ = x.Flush() // if it fails, who has revoked the role has published the record
+	if err != nil {
+		return -1, err
 	}
-	return off, err
+	if err := x.Flush(); err != nil && x.p.store != nil {
+		return -1, indefinite(err) // or who has revoked the role has published the record, and what became of that is not known here
+	}
+	return off, nil
 }
 
 // stageShort stages r if there is nothing in the way: most of the time. The caller holds the guard.

@@ -125,3 +125,16 @@ func (p *Partition) EvictAt() (at uint64, limited int) {
 
 // NoEviction is where EvictAt is if no gate has a limit.
 const NoEviction = noEviction
+
+// Lend lends the role, which the caller has, to a producer that seems to be alone, while f runs; then the caller has it again.
+func (p *Partition) Lend(f func()) {
+	p.alone.Store(1)
+	p.lent.Store(offered)
+	f()
+	for turn := uint32(0); !p.lent.CompareAndSwap(offered, kept); turn++ {
+		atomicx.Relax(turn)
+	}
+}
+
+// DirectFiles is how many records a producer that is alone makes visible by one write.
+const DirectFiles = directFiles

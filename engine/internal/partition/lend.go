@@ -1,6 +1,7 @@
 package partition
 
 import (
+	"context"
 	"unsafe"
 
 	"github.com/leatlog/leat/internal/atomicx"
@@ -45,7 +46,7 @@ import (
 // then is taken with the role: an append that has not seen the state has had the role before.
 //
 // Progress. The goroutine waits for a publisher that drains, which is bounded by the ring and waits for nobody; a publisher
-// never waits.
+// never waits. With files both may wait for a write: see durable.go, and mayAppend for who may not.
 const (
 	kept uint64 = iota
 	offered
@@ -62,6 +63,7 @@ const (
 	leaveMax    = 16  // looks in a row that leave what they find
 	aloneAfter  = 4   // drains in a row by publishers that meet nobody: then there is only one
 	directBatch = 64  // records that a producer which is alone makes visible at a time
+	directFiles = 512 // the same with files: each time is a write
 )
 
 // lend lets others run, and has publishers use the role meanwhile.
@@ -79,8 +81,8 @@ func (p *Partition) lend() {
 }
 
 // help drains the ring if the role is on offer, and reports whether it has made room.
-func (p *Partition) help() bool {
-	if p.lent.Load() != offered || !p.lent.CompareAndSwap(offered, lentOut) {
+func (p *Partition) help(ctx context.Context) bool {
+	if p.lent.Load() != offered || !p.mayAppend(ctx) || !p.lent.CompareAndSwap(offered, lentOut) {
 		return false
 	}
 	n, _ := p.drain(p.ring.Cap())
@@ -103,7 +105,10 @@ func (p *Partition) met() {
 // direct appends r with the role on loan, if it is on offer, and reports whether it did: one producer that has a partition for
 // itself need not hand its records over. It is for PublishAsync under saturation; what it appends becomes visible with the
 // next records of the producer, or at the goroutine's next look.
-func (p *Partition) direct(r *segment.Record, size int64) bool {
+func (p *Partition) direct(ctx context.Context, r *segment.Record, size int64) bool {
+	if !p.mayAppend(ctx) {
+		return false
+	}
 	if !p.lent.CompareAndSwap(offered, lentOut) {
 		if p.lent.Load() == lentOut {
 			p.rival.Store(1)
@@ -145,7 +150,7 @@ func (p *Partition) appendDirect(r *segment.Record, size int64) bool {
 		return false // it is handed over, and waits or fails there
 	}
 	a.direct = true
-	if a.batch++; a.batch >= directBatch {
+	if a.batch++; a.batch >= p.directMax {
 		p.publish()
 	}
 	return true
@@ -179,9 +184,12 @@ func (s *stream) more(p *Partition) bool {
 	return true
 }
 
-// note notes how far producers have come, and returns how many records came since the last time.
+// note notes how far producers have come, and returns how many records came since the last time. The caller has the role.
 func (s *stream) note(p *Partition) (came uint64) {
 	tail, next := p.ring.Tail(), p.log.Committed()
+	if p.store != nil { // one write for many of them
+		next = p.log.Staged()
+	}
 	came = p.ring.Slots(s.tail, tail) + next - s.next
 	s.tail, s.next = tail, next
 	return came

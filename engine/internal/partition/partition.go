@@ -56,6 +56,8 @@ type Partition struct {
 	inlineMax   int64 // bytes of a record that fits one slot
 	streamAfter int   // see stream; a field for tests
 	batchMax    int   // entries that the goroutine makes visible by one publication
+	directMax   int   // records that a producer which is alone makes visible by one
+	lends       bool  // the role may be lent
 
 	requests sync.Pool // of *request
 	calls    calls
@@ -114,7 +116,8 @@ type Partition struct {
 	failed    atomicx.Int64  // records that were accepted and then failed without anybody to tell
 	reclaimed atomicx.Int64  // records dropped by the limits or by TruncateBefore
 
-	a appender // the holder's own
+	a     appender      // the holder's own
+	vigil atomicx.Vigil // the goroutine's own
 
 	// lent says whether the goroutine lends the role to publishers while it lets others run; see lend. CASed by both.
 	// Offering it publishes the holder's own state, and so does giving it back.
@@ -186,9 +189,11 @@ func New(c Config) *Partition {
 		inlineMax:   min(inlineBytes, c.MaxRecordBytes),
 		streamAfter: streamAfter,
 		batchMax:    batchMax,
+		directMax:   directBatch,
+		lends:       c.Store == nil || !c.Store.Syncs(),
 	}
 	if c.Store != nil {
-		p.batchMax = max(batchMax, p.ring.Cap()) // all that wait share one sync
+		p.batchMax, p.directMax = max(batchMax, p.ring.Cap()), directFiles // all that wait share one sync
 	}
 	if p.log == nil {
 		p.log = segment.NewLog(c.Log)
@@ -216,7 +221,9 @@ func New(c Config) *Partition {
 func (p *Partition) Run() {
 	defer close(p.ended)
 	for {
+		rested := p.rest()
 		p.wake.Park(nil) // whoever held the role leaves it here
+		p.noteRest(rested)
 		if p.serve() {
 			return
 		}
@@ -257,7 +264,7 @@ func (p *Partition) serve() (over bool) {
 				break
 			}
 			idle = busyIdle()
-			if p.store == nil && s.more(p) {
+			if p.lends && s.more(p) {
 				p.lend()
 			}
 		case direct:
@@ -275,6 +282,8 @@ func (p *Partition) serve() (over bool) {
 			return true
 		case p.state.Load()&stateExclusive == 0 && idle.Again():
 			s.idle(idle.Turns())
+		case p.store != nil && p.a.waited && p.stayAwake():
+			turn = 0
 		case p.release():
 			return false
 		}
@@ -299,11 +308,7 @@ func (p *Partition) release() bool {
 // back, or hands it to the partition's goroutine if there is more to do than a passer-by should. It never waits.
 func (p *Partition) hold() {
 	if p.store != nil {
-		// It would wait for the files on behalf of others.
-		p.runControls()
-		if !p.release() {
-			p.wake.Unpark()
-		}
+		p.passBy()
 		return
 	}
 	for served, turn := 0, uint32(0); ; {

@@ -74,7 +74,7 @@ func (p *Partition) publishBatch(ctx context.Context, batch []segment.Record, by
 	if err := ctx.Err(); err != nil {
 		return -1, err
 	}
-	if p.takeSoon() {
+	if p.mayAppend(ctx) && p.takeSoon() {
 		if p.tooLate(ctx) {
 			p.hold()
 			return -1, ErrDraining
@@ -181,7 +181,7 @@ func (p *Partition) TryPublish(r *segment.Record) error {
 // never called and the record will never appear.
 func (p *Partition) PublishAsync(ctx context.Context, r *segment.Record, done Done) error {
 	size := sizeOf(r)
-	if done == nil && size <= p.cfg.MaxRecordBytes && p.alone.Load() != 0 && p.lent.Load() == offered && p.direct(r, size) {
+	if done == nil && size <= p.cfg.MaxRecordBytes && p.alone.Load() != 0 && p.lent.Load() == offered && p.direct(ctx, r, size) {
 		return nil
 	}
 	if done == nil && size <= p.inlineMax && p.state.Load() == 0 {
@@ -193,7 +193,7 @@ func (p *Partition) PublishAsync(ctx context.Context, r *segment.Record, done Do
 			p.fillOne(pos, r)
 			p.ring.Ready(pos)
 			if crowded {
-				p.help()
+				p.help(ctx)
 			}
 			p.lookForAppender()
 			return nil
@@ -240,7 +240,8 @@ func (p *Partition) publishAsync(ctx context.Context, r *segment.Record, size in
 		req = p.copied(r, done)
 	}
 	pos, o := p.ring.TryClaim(n)
-	if o == ring.Full && p.help() {
+	full := o == ring.Full
+	if full && p.help(ctx) {
 		pos, o = p.ring.TryClaim(n)
 	}
 	var err error
@@ -264,7 +265,7 @@ func (p *Partition) publishAsync(ctx context.Context, r *segment.Record, size in
 		return ErrDraining
 	}
 	p.handOver(pos, n, r, req, done, o)
-	if !atomicx.Exploring && done == nil && !big && o == ring.Claimed {
+	if !atomicx.Exploring && done == nil && size <= p.inlineMax && !full && o == ring.Claimed {
 		// Most likely a producer on another processor came first.
 		p.rival.Store(1)
 		// Both would go on taking the claim word from each other for
@@ -385,10 +386,13 @@ func (p *Partition) waitOnce(ctx context.Context, req *request) (int64, error) {
 	req.handler, req.slow = handler, p.store != nil
 	p.fillRequest(pos, 1, req)
 	p.ring.Ready(pos)
-	if o == ring.ClaimedIdle {
-		p.hold()
-	} else {
+	switch {
+	case o != ring.ClaimedIdle:
 		p.lookForAppender()
+	case p.store != nil && p.mayAppend(ctx):
+		p.holdWhole()
+	default:
+		p.hold()
 	}
 	p.blocked.Add(1) // a full barrier
 	if handler {

@@ -50,7 +50,15 @@ type Log struct {
 	files *disk.Log
 	timer *time.Timer // under Every: fires when it is time to sync
 
-	out writer // the holder's
+	// The holder's.
+	out  writer
+	took time.Duration // see SyncTime
+
+	early int64 // see syncEarly; immutable
+
+	// ahead says that there is a goroutine of syncEarly: CASed by the holder and stored by that goroutine, loaded by nobody else.
+	// It publishes no memory.
+	ahead atomic.Bool
 
 	// armed says that the timer is set, or its goroutine syncs: so there is one at a time. CASed by the holder and stored by
 	// that goroutine, loaded by nobody else. It publishes no memory.
@@ -78,6 +86,9 @@ type Log struct {
 	told   bool           // under mu: Failed has been called
 }
 
+// leastEarly is how many bytes syncEarly is worth it for at the least.
+const leastEarly = 1 << 20
+
 // Open opens the files of a partition, or makes them.
 func Open(c Config) (*Log, error) {
 	files, err := disk.Open(c.Dir, c.Disk)
@@ -86,6 +97,7 @@ func Open(c Config) (*Log, error) {
 	}
 	l := &Log{cfg: c, files: files}
 	l.out.init(l)
+	l.early = max(c.Disk.SegmentBytes/4, leastEarly)
 	l.below.Store(files.First())
 	if c.Policy == Every {
 		l.timer = time.AfterFunc(time.Hour, l.tick)
@@ -129,16 +141,44 @@ func (l *Log) Commit(mem *segment.Log) error {
 	switch l.cfg.Policy {
 	case Always:
 		l.syncs.Add(1)
+		began := time.Now()
 		if _, err := l.files.Sync(); err != nil {
 			l.tell(err)
 			return &Error{Indefinite: true, Err: err}
 		}
+		l.took = time.Since(began)
+		return nil
 	case Every:
 		if l.armed.CompareAndSwap(false, true) {
 			l.timer.Reset(l.cfg.Interval)
 		}
 	}
+	if l.out.since >= l.early {
+		l.syncEarly()
+	}
 	return nil
+}
+
+// SyncTime returns how long the last sync took that a Commit has waited for. The caller holds the role.
+func (l *Log) SyncTime() time.Duration { return l.took }
+
+// syncEarly has written, beside the next commits, what they would have to wait for when the file is full: a file is made durable before
+// the next one begins.
+func (l *Log) syncEarly() {
+	if !l.ahead.CompareAndSwap(false, true) {
+		return // the disk is slower than we are
+	}
+	l.out.since = 0
+	if !l.begin() {
+		return
+	}
+	go func() {
+		defer l.busy.Done()
+		if _, err := l.files.Sync(); err != nil {
+			l.tell(err)
+		}
+		l.ahead.Store(false)
+	}()
 }
 
 // tell tells that nothing can be written.

@@ -13,6 +13,7 @@ type writer struct {
 	l     *Log
 	batch frame.Builder
 	next  uint64 // offset of the first record in batch
+	since int64  // bytes that have been written since the last sync of syncEarly
 	err   error
 
 	// each adds a record, and returns false if that failed. It is a field so that a commit allocates nothing.
@@ -60,6 +61,7 @@ func (w *writer) end() error {
 // put writes the batch.
 func (w *writer) put() {
 	n := uint64(w.batch.Count())
+	w.since += w.batch.Bytes()
 	w.l.writes.Add(1)
 	first, err := w.l.files.Write(&w.batch)
 	if err != nil {

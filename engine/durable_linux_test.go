@@ -118,7 +118,7 @@ func TestDurable_PowerCutOfALoopDevice(t *testing.T) {
 	if err := run("mount", "-o", "loop,commit=300", image, mount); err != nil {
 		t.Skipf("no loop device: %v", err)
 	}
-	t.Cleanup(func() { require.NoError(t, run("umount", mount)) })
+	t.Cleanup(func() { require.NoError(t, run("umount", "-l", mount)) })
 	c := engine.Config{Dir: filepath.Join(mount, "data")}
 	e := open(t, c)
 	acked := map[engine.Offset]string{}
@@ -166,6 +166,6 @@ func afterPowerCut(t *testing.T, run func(string, ...string) error, image string
 	require.NoError(t, os.WriteFile(copied, b, 0o600))
 	require.NoError(t, os.Mkdir(mount, 0o755))
 	require.NoError(t, run("mount", "-o", "loop", copied, mount))
-	defer func() { require.NoError(t, run("umount", mount)) }()
+	defer func() { require.NoError(t, run("umount", "-l", mount)) }()
 	f(filepath.Join(mount, "data"))
 }

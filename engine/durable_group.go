@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/leatlog/leat/engine/internal/storage"
+	"github.com/leatlog/leat/segment/disk"
 	"github.com/leatlog/leat/segment/vfs"
 )
 
@@ -157,7 +158,7 @@ func (e *Engine) restoreGroup(entry *groupEntry) error {
 			continue // deleted, and maybe another one of its name is there
 		}
 		floors := slices.Clone(at.Topics[t.id.String()])
-		g.cut = append(g.cut, e.cutBack(t.name, g.name, floors, t.ends())...)
+		g.cut = append(g.cut, e.cutBack(t.name, g.name, floors, endsIn(t.files(), at.Epochs[t.id.String()]))...)
 		if err := g.attach(t, floors); err != nil {
 			delete(e.groups, entry.Name)
 			g.end(err)
@@ -171,12 +172,12 @@ func (e *Engine) restoreGroup(entry *groupEntry) error {
 	return nil
 }
 
-// ends returns the ends of the partitions.
-func (t *Topic) ends() (at []Offset) {
+// files returns those of the partitions.
+func (t *Topic) files() (all []*disk.Log) {
 	for _, p := range t.made.load() {
-		at = append(at, p.Next())
+		all = append(all, p.p.Store().Files())
 	}
-	return at
+	return all
 }
 
 // truncated returns, once, that the group was cut back, if its members are to know.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/leatlog/leat/engine"
 	"github.com/leatlog/leat/internal/testkit"
+	"github.com/leatlog/leat/segment/disk"
 )
 
 // TestDurable_SmallFileSystem fills a file system of 1 MiB again and again, and makes space again: each publish has a definite answer
@@ -122,13 +123,15 @@ func TestDurable_PowerCutOfALoopDevice(t *testing.T) {
 	c := engine.Config{Dir: filepath.Join(mount, "data")}
 	e := open(t, c)
 	acked := map[engine.Offset]string{}
-	top, err := e.CreateTopic("t", durable(engine.Always, 1))
+	small := durable(engine.Always, 1)
+	small.Durable.FileBytes = disk.MinSegmentBytes
+	top, err := e.CreateTopic("t", small)
 	require.NoError(t, err)
 	never, err := e.CreateTopic("never", durable(engine.Never, 1))
 	require.NoError(t, err)
 	flushed, files := engine.Offset(0), 0
 	for round := range testkit.Rounds(6) {
-		for n := range 20 {
+		for n := range 50 {
 			v := fmt.Sprintf("round %d, record %d", round, n)
 			at, err := top.Publish(background, engine.Record{Value: []byte(v), Key: make([]byte, 100*(round%3))})
 			require.NoError(t, err)

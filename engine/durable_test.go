@@ -408,6 +408,55 @@ func TestBUG086_PositionBeyondTheLog(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// TestBUG086_OtherRecordsAtItsOffset: the log lost what a group had processed, and has other records there by the time that the group is
+// opened again. It goes back to where the log had ended.
+func TestBUG086_OtherRecordsAtItsOffset(t *testing.T) {
+	m := vfs.NewMem()
+	e := on(t, m, engine.Config{})
+	top, err := e.CreateTopic("t", durable(engine.Never, 1))
+	require.NoError(t, err)
+	_, err = e.CreateGroup("g", engine.GroupConfig{Topics: []string{"t"}, Start: engine.Earliest(), Gap: engine.FailOnGap})
+	require.NoError(t, err)
+	send(t, top, 5)
+	require.NoError(t, top.Flush(context.Background()))
+	send(t, top, 5)
+	require.NoError(t, e.ResetOffsets("g", "t", engine.At(10), engine.ResetOptions{}))
+	require.NoError(t, e.SavePositionsUnsafely())
+	cut := lost(m)
+	group := filepath.Join(dir, "group-1")
+	require.NoError(t, cut.Rename(group, group+".kept"))
+	other := on(t, cut, engine.Config{})
+	_, err = other.Group("g")
+	require.ErrorIs(t, err, engine.ErrCorrupt, "its file is missing")
+	send(t, topicOf(t, other, "t"), 20)
+	require.NoError(t, other.Close())
+	require.NoError(t, cut.Rename(group+".kept", group))
+	other = on(t, cut, engine.Config{})
+	g, err := other.Group("g")
+	require.NoError(t, err)
+	off, err := g.Committed("t", 0)
+	require.NoError(t, err)
+	assert.Equal(t, engine.Offset(5), off)
+	_, err = g.Consumer(engine.MemberConfig{})
+	var told *engine.TruncatedError
+	require.ErrorAs(t, err, &told)
+	assert.Equal(t, engine.TruncatedError{Topic: "t", Committed: 10, Next: 5}, *told)
+
+	// What is where it belongs stays.
+	require.NoError(t, other.ResetOffsets("g", "t", engine.At(22), engine.ResetOptions{}))
+	require.NoError(t, other.Close())
+	for range 3 {
+		other = on(t, cut, engine.Config{Hooks: engine.Hooks{Truncated: func(string, string, *engine.TruncatedError) { t.Error("told") }}})
+		g, err = other.Group("g")
+		require.NoError(t, err)
+		off, err = g.Committed("t", 0)
+		require.NoError(t, err)
+		assert.Equal(t, engine.Offset(22), off)
+		send(t, topicOf(t, other, "t"), 3)
+		require.NoError(t, other.Close())
+	}
+}
+
 func TestDurable_GroupsOfBothKinds(t *testing.T) {
 	e := on(t, vfs.NewMem(), engine.Config{})
 	_, err := e.CreateTopic("d", durable(engine.Always, 1))

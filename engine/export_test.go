@@ -32,13 +32,13 @@ func (e *Engine) SavePositions() error { return e.keeper.saveAll(e.all(), e.allG
 // SavePositionsUnsafely writes positions of groups as if everything was durable.
 func (e *Engine) SavePositionsUnsafely() error {
 	for _, g := range e.allGroups() {
-		all := map[string][]Offset{}
+		all, _ := g.durablePositions()
 		g.mu.Lock()
 		for _, gt := range g.topics {
-			all[gt.t.id.String()] = gt.positions()
+			all.Topics[gt.t.id.String()] = gt.positions()
 		}
 		g.mu.Unlock()
-		if err := storage.WriteFile(e.catalog.fs, e.catalog.groupFile(g.entry.Serial), groupPositions{all}); err != nil {
+		if err := storage.WriteFile(e.catalog.fs, e.catalog.groupFile(g.entry.Serial), all); err != nil {
 			return err
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/leatlog/leat/engine/internal/storage"
+	"github.com/leatlog/leat/segment/disk"
 )
 
 // keeper writes the positions of groups and named subscriptions of durable topics, when they have moved: every now and then, at
@@ -29,11 +30,18 @@ type keeper struct {
 	saved map[string]any // under mu: what each file says
 }
 
-// subPositions is the file of a topic: where its named subscriptions are, by partition.
-type subPositions struct{ Subscriptions map[string][]Offset }
+// subPositions is the file of a topic: where its named subscriptions are, by partition. Epochs are those of the partitions in which they
+// were there: should a partition turn out to have ended before a position, in that epoch, other records are there now.
+type subPositions struct {
+	Subscriptions map[string][]Offset
+	Epochs        []uint64 `json:",omitempty"`
+}
 
-// groupPositions is the file of a group: where it is in each of its topics, by ID and partition.
-type groupPositions struct{ Topics map[string][]Offset }
+// groupPositions is the file of a group: where it is in each of its topics, by ID and partition, and in which epochs.
+type groupPositions struct {
+	Topics map[string][]Offset
+	Epochs map[string][]uint64 `json:",omitempty"`
+}
 
 // start begins to write.
 func (k *keeper) start(e *Engine) {
@@ -131,7 +139,7 @@ func (k *keeper) saveTopic(t *Topic) error {
 	if !ok {
 		return nil
 	}
-	return k.save(k.e.catalog.positionsFile(t.id), subPositions{all}, len(all) == 0)
+	return k.save(k.e.catalog.positionsFile(t.id), subPositions{all, t.epochs()}, len(all) == 0)
 }
 
 // saveGroup writes where a group is.
@@ -145,7 +153,7 @@ func (k *keeper) saveGroup(g *Group) error {
 	if !ok {
 		return nil
 	}
-	return k.save(k.e.catalog.groupFile(g.entry.Serial), groupPositions{all}, false)
+	return k.save(k.e.catalog.groupFile(g.entry.Serial), all, false)
 }
 
 // save writes a file if that changes it, or if it is not there and there is something to say. The caller holds mu.
@@ -194,19 +202,41 @@ func (t *Topic) safe(at []Offset) []Offset {
 	return at
 }
 
+// epochs returns those of the partitions. It is called after the positions have been looked at, which are of these epochs or earlier ones.
+func (t *Topic) epochs() (all []uint64) {
+	for _, p := range t.made.load() {
+		all = append(all, p.p.Store().Files().Epoch())
+	}
+	return all
+}
+
+// endsIn returns where the partitions ended in certain epochs, or end now if that is not known.
+func endsIn(files []*disk.Log, epochs []uint64) (at []Offset) {
+	for i, l := range files {
+		end := l.Next()
+		if i < len(epochs) {
+			end = l.EndOf(epochs[i])
+		}
+		at = append(at, Offset(end))
+	}
+	return at
+}
+
 // durablePositions returns where the group is, by topic. It reports false for a group that is deleted.
-func (g *Group) durablePositions() (map[string][]Offset, bool) {
+func (g *Group) durablePositions() (all groupPositions, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if errors.Is(g.cause, ErrGroupDeleted) {
-		return nil, false
+		return all, false
 	}
-	all := maps.Clone(g.final)
-	if all == nil {
-		all = map[string][]Offset{}
+	all = groupPositions{Topics: maps.Clone(g.final), Epochs: map[string][]uint64{}}
+	if all.Topics == nil {
+		all.Topics = map[string][]Offset{}
 	}
 	for _, gt := range g.topics {
-		all[gt.t.id.String()] = gt.t.safe(gt.positions())
+		id := gt.t.id.String()
+		all.Topics[id] = gt.t.safe(gt.positions())
+		all.Epochs[id] = gt.t.epochs()
 	}
 	return all, true
 }
@@ -265,11 +295,12 @@ func (e *Engine) loadPositions(name string, id TopicID, files []*kept) (map[stri
 	case err != nil:
 		return nil, err
 	}
-	e.keeper.saved[file] = subPositions{maps.Clone(at.Subscriptions)}
-	ends := make([]Offset, len(files))
-	for i, k := range files {
-		ends[i] = Offset(k.store.Files().Next())
+	e.keeper.saved[file] = subPositions{maps.Clone(at.Subscriptions), at.Epochs}
+	var logs []*disk.Log
+	for _, k := range files {
+		logs = append(logs, k.store.Files())
 	}
+	ends := endsIn(logs, at.Epochs)
 	all := map[string]remembered{}
 	for sub, offs := range at.Subscriptions {
 		offs = slices.Clone(offs)

@@ -165,6 +165,19 @@ func (l *Log) Epoch() uint64 {
 	return l.epoch
 }
 
+// EndOf returns where the log ended when an epoch was over: the offsets from there on belong to later ones. Of the epoch that is on it
+// is Next.
+func (l *Log) EndOf(epoch uint64) uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, f := range l.files {
+		if f.head.Epoch > epoch {
+			return min(f.head.Base, l.next)
+		}
+	}
+	return l.next
+}
+
 // Err returns why nothing can be written, or nil if it can.
 func (l *Log) Err() error {
 	l.mu.Lock()

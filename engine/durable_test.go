@@ -178,6 +178,18 @@ func TestBUG082_EveryWayInIsSynced(t *testing.T) {
 		"cancellable":  func(top *engine.Topic, _ *engine.Partition) error { _, err := top.Publish(ctx, r); return err },
 		"batch":        func(top *engine.Topic, _ *engine.Partition) error { return top.PublishBatch(ctx, []engine.Record{r}) },
 		"batch of two": func(_ *engine.Topic, p *engine.Partition) error { return p.PublishBatch(ctx, []engine.Record{r, r}) },
+		"batch without a ctx": func(_ *engine.Topic, p *engine.Partition) error {
+			return p.PublishBatch(context.Background(), []engine.Record{r, r, r})
+		},
+		"appender publish": func(_ *engine.Topic, p *engine.Partition) error {
+			a, err := p.Appender(ctx)
+			if err == nil {
+				if _, err = a.Publish(ctx, r); err == nil {
+					_, err = a.Publish(ctx, r)
+				}
+			}
+			return err
+		},
 		"large": func(_ *engine.Topic, p *engine.Partition) error {
 			_, err := p.Publish(ctx, engine.Record{Value: make([]byte, 100_000)})
 			return err

@@ -117,19 +117,16 @@ func (p *Partition) holdWhole() {
 	}
 }
 
-// rest returns the time at which the goroutine goes to rest, and noteRest notes how long it has rested: for less than a sync, and it
-// would have done better to stay awake.
-func (p *Partition) rest() int64 {
+// rest parks the goroutine until somebody leaves the role to it. If that has taken less time than a sync it would have done better to
+// stay awake.
+func (p *Partition) rest() {
 	if p.store == nil {
-		return 0
+		p.wake.Park(nil)
+		return
 	}
-	return p.cfg.Clock.Now()
-}
-
-func (p *Partition) noteRest(since int64) {
-	if p.store != nil {
-		p.vigil.Note(p.cfg.Clock.Now()-since <= int64(p.store.SyncTime()))
-	}
+	since := p.cfg.Clock.Now()
+	p.wake.Park(nil)
+	p.vigil.Note(p.cfg.Clock.Now()-since <= int64(p.store.SyncTime()))
 }
 
 // stayAwake waits a while for something to do, if that has been worth it lately, and reports whether there is something.

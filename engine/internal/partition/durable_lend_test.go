@@ -14,6 +14,7 @@ import (
 	"github.com/leatlog/leat/engine/internal/partition"
 	"github.com/leatlog/leat/engine/internal/storage"
 	"github.com/leatlog/leat/internal/testkit"
+	"github.com/leatlog/leat/segment"
 	"github.com/leatlog/leat/segment/vfs"
 )
 
@@ -60,6 +61,47 @@ func TestDurable_Lent(t *testing.T) {
 	publish(t, p, 1)
 	p = p.reopen(t, f.mem, storage.Never, setup{})
 	assert.Equal(t, append(all, fmt.Sprint(len(all))), values(t, p))
+}
+
+// TestDurable_EveryWayTellsOfAFailure: whoever waits is told by the error, and nothing is counted twice.
+func TestDurable_EveryWayTellsOfAFailure(t *testing.T) {
+	ctx, cancel := context.WithCancel(background)
+	defer cancel()
+	two := func() []segment.Record { return []segment.Record{*value("a"), *value("b")} }
+	appender := func(p part) error {
+		x, err := p.Appender(ctx)
+		require.NoError(t, err)
+		defer x.Close()
+		for range 2 { // the second one goes the short way
+			if _, err = x.Publish(ctx, value("x")); err != nil {
+				break
+			}
+		}
+		return err
+	}
+	for name, way := range map[string]func(p part) error{
+		"publish":            func(p part) error { _, err := p.Publish(background, value("x")); return err },
+		"publish with a ctx": func(p part) error { _, err := p.Publish(ctx, value("x")); return err },
+		"batch":              func(p part) error { _, err := p.PublishBatch(background, two()); return err },
+		"batch with a ctx":   func(p part) error { _, err := p.PublishBatch(ctx, two()); return err },
+		"appender publish":   appender,
+	} {
+		for _, policy := range []storage.Policy{storage.Always, storage.Never} {
+			f := newFaults()
+			p := keep(t, f, policy, setup{})
+			require.NoError(t, way(p), name)
+			all := values(t, p)
+			f.set(vfs.OpWrite, &vfs.Fault{Err: errors.New("broken")})
+			err := way(p)
+			require.ErrorIs(t, err, storage.ErrIndefinite, name)
+			require.ErrorIs(t, err, storage.ErrReadOnly, name)
+			assert.Equal(t, all, values(t, p), name)
+			assert.Zero(t, p.Stats().AsyncFailed, name)
+			f.set(vfs.OpWrite, nil)
+			require.NoError(t, p.Resume(background), name)
+			require.NoError(t, way(p), name)
+		}
+	}
 }
 
 // TestDurable_StressStreams has producers publish as fast as they can, some of them with a ctx that can end, while the files fail and

@@ -221,9 +221,7 @@ func New(c Config) *Partition {
 func (p *Partition) Run() {
 	defer close(p.ended)
 	for {
-		rested := p.rest()
-		p.wake.Park(nil) // whoever held the role leaves it here
-		p.noteRest(rested)
+		p.rest() // whoever held the role leaves it here
 		if p.serve() {
 			return
 		}

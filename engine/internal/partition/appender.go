@@ -41,8 +41,8 @@ func (p *Partition) appendHeld(r *segment.Record) (off int64, err error, ok bool
 		return -1, err, true
 	}
 	off = int64(p.log.Staged()) - 1
-	if err := p.publishHeld(); err != nil {
-		return -1, err, true
+	if err = p.publish(); err != nil {
+		return -1, p.toldOf(1, err), true
 	}
 	return off, nil, true
 }
@@ -63,18 +63,10 @@ func (p *Partition) appendBatchHeld(batch []segment.Record, size int64) (off int
 	if p.stageEach(batch) != nil {
 		return -1, nil, false
 	}
-	if err := p.publishHeld(); err != nil {
-		return -1, err, true
+	if err := p.publish(); err != nil {
+		return -1, p.toldOf(len(batch), err), true
 	}
 	return off, nil, true
-}
-
-// publishHeld is publish for a publisher who has taken the role for his own, and is told what became of it.
-func (p *Partition) publishHeld() error {
-	p.a.held = true
-	err := p.publish()
-	p.a.held = false
-	return err
 }
 
 // begin begins to append for a publisher who has taken the role, and notes whether they come in a stream.

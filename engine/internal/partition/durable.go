@@ -71,6 +71,7 @@ func (p *Partition) commit() error {
 			r.req.copy()
 		}
 	}
+	p.a.lost = 0
 	err := p.store.Commit(p.log)
 	if err == nil {
 		return nil
@@ -94,8 +95,17 @@ func (p *Partition) commit() error {
 		p.finish(r, err)
 	}
 	p.clearResults()
-	if p.exclusive.Load() == nil && !p.a.held && lost > 0 {
-		p.failed.Add(int64(lost)) // nobody waits for them
+	if p.exclusive.Load() == nil && lost > 0 {
+		p.a.lost = lost
+		p.failed.Add(int64(lost)) // nobody waits for them, but for one's own: see toldOf
+	}
+	return err
+}
+
+// toldOf takes n records off those that have failed without anybody to tell: who appended them gets the error. It returns the error.
+func (p *Partition) toldOf(n int, err error) error {
+	if p.a.lost >= n {
+		p.failed.Add(-int64(n))
 	}
 	return err
 }

@@ -105,10 +105,7 @@ func (p *Partition) met() {
 // direct appends r with the role on loan, if it is on offer, and reports whether it did: one producer that has a partition for
 // itself need not hand its records over. It is for PublishAsync under saturation; what it appends becomes visible with the
 // next records of the producer, or at the goroutine's next look.
-func (p *Partition) direct(ctx context.Context, r *segment.Record, size int64) bool {
-	if !p.mayAppend(ctx) {
-		return false
-	}
+func (p *Partition) direct(r *segment.Record, size int64) bool {
 	if !p.lent.CompareAndSwap(offered, lentOut) {
 		if p.lent.Load() == lentOut {
 			p.rival.Store(1)
@@ -150,7 +147,7 @@ func (p *Partition) appendDirect(r *segment.Record, size int64) bool {
 		return false // it is handed over, and waits or fails there
 	}
 	a.direct = true
-	if a.batch++; a.batch >= p.directMax {
+	if a.batch++; a.batch >= directBatch && (p.store == nil || a.batch >= directFiles) {
 		p.publish()
 	}
 	return true

@@ -56,7 +56,6 @@ type Partition struct {
 	inlineMax   int64 // bytes of a record that fits one slot
 	streamAfter int   // see stream; a field for tests
 	batchMax    int   // entries that the goroutine makes visible by one publication
-	directMax   int   // records that a producer which is alone makes visible by one
 	lends       bool  // the role may be lent
 
 	requests sync.Pool // of *request
@@ -143,8 +142,8 @@ type appender struct {
 	crowd   int64 // how many waiting handlers it has counted in Config.Crowd
 	hot     int   // direct appends in a row that came close together
 	quiet   int   // drains in a row by publishers that have met nobody
+	lost    int   // how many records the last commit has counted as failed
 	shared  int   // how many entries the last drain took, of a partition with files
-	held    bool  // a publisher appends its own record, and is told what became of it
 	direct  bool  // a publisher has appended with the role on loan since the goroutine had it
 	results []result
 
@@ -189,11 +188,10 @@ func New(c Config) *Partition {
 		inlineMax:   min(inlineBytes, c.MaxRecordBytes),
 		streamAfter: streamAfter,
 		batchMax:    batchMax,
-		directMax:   directBatch,
 		lends:       c.Store == nil || !c.Store.Syncs(),
 	}
 	if c.Store != nil {
-		p.batchMax, p.directMax = max(batchMax, p.ring.Cap()), directFiles // all that wait share one sync
+		p.batchMax = max(batchMax, p.ring.Cap()) // all that wait share one sync
 	}
 	if p.log == nil {
 		p.log = segment.NewLog(c.Log)

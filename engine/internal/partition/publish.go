@@ -181,7 +181,8 @@ func (p *Partition) TryPublish(r *segment.Record) error {
 // never called and the record will never appear.
 func (p *Partition) PublishAsync(ctx context.Context, r *segment.Record, done Done) error {
 	size := sizeOf(r)
-	if done == nil && size <= p.cfg.MaxRecordBytes && p.alone.Load() != 0 && p.lent.Load() == offered && p.direct(ctx, r, size) {
+	if done == nil && size <= p.cfg.MaxRecordBytes && p.alone.Load() != 0 && p.lent.Load() == offered && p.mayAppend(ctx) &&
+		p.direct(r, size) {
 		return nil
 	}
 	if done == nil && size <= p.inlineMax && p.state.Load() == 0 {

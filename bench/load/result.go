@@ -37,6 +37,7 @@ type Result struct {
 	Rate        float64 `json:"rate"`
 	Publish     string  `json:"publish,omitempty"`
 	Wait        string  `json:"wait,omitempty"`
+	Sync        string  `json:"sync,omitempty"`
 	WarmupS     float64 `json:"warmup_s"`
 
 	// DurationS is how many seconds were measured: from the end of the warm-up until the last message had arrived.
@@ -73,6 +74,8 @@ type Result struct {
 		Delay   Latency `json:"delay"`
 		E2E     Latency `json:"e2e"`
 	} `json:"latency_ns"`
+	// Disk is how long a bare loop took, before the run, for each write of a message and sync of the file; nil without Sync.
+	Disk *Latency `json:"disk_sync_ns,omitempty"`
 	// SampleEvery says that one message in so many was measured.
 	SampleEvery int `json:"sample_every"`
 	// Clamped is how many measured times were out of the histograms' range (or negative) and stand at its end.
@@ -103,7 +106,7 @@ func (r *run) result(engine string, ended int64, last mark, interrupted bool) Re
 	res := Result{
 		SchemaVersion: Schema, Engine: engine, Scenario: s.Name, Seed: s.Seed,
 		Producers: s.Producers, Partitions: s.Partitions, Readers: s.Readers, Subscribers: s.Subscribers,
-		Size: s.Size, Rate: s.Rate, Publish: s.Publish, Wait: s.Wait, WarmupS: s.Warmup.Seconds(),
+		Size: s.Size, Rate: s.Rate, Publish: s.Publish, Wait: s.Wait, Sync: s.Sync, WarmupS: s.Warmup.Seconds(),
 		Interrupted: interrupted, SampleEvery: s.SampleEvery, RateHeld: true,
 		Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
 		GOMAXPROCS: runtime.GOMAXPROCS(0), CPUs: runtime.NumCPU(), Clock: r.clock.source(),

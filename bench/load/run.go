@@ -95,6 +95,13 @@ func Run(ctx context.Context, target Target, s Scenario) (Result, error) {
 	if !s.NoPlacement {
 		before = ProbePlacement()
 	}
+	if err := keepsFiles(target, &s); err != nil {
+		return Result{}, fmt.Errorf("%w: %w", ErrTarget, err)
+	}
+	disk, err := probeDisk(&s)
+	if err != nil {
+		return Result{}, err
+	}
 	if err := r.open(target); err != nil {
 		return Result{}, fmt.Errorf("%w: %w", ErrTarget, err)
 	}
@@ -138,6 +145,7 @@ func Run(ctx context.Context, target Target, s Scenario) (Result, error) {
 		after = ProbePlacement()
 	}
 	res := r.result(target.Name(), ended, last, interrupted)
+	res.Disk = disk
 	res.Placement = newPlacement(before, after)
 	res.PlacementRTT = (before + after) / 2
 	res.Notes = append(res.Notes, placementNotes(s, res.Placement)...)

@@ -41,6 +41,13 @@ type Scenario struct {
 	// Wait is how to wait, where the target has several ways ("park", "yield", "spin"). Empty means the target's own choice.
 	Wait string
 
+	// Sync says, unless it is empty, that the target keeps the messages in files, and when a message must be safe there: "always"
+	// before it counts as published, "never", or a time that may pass until then, such as "10ms". It needs a DurableTarget, and is
+	// not for groups.
+	Sync string
+	// Dir is the directory for these files. Empty means one for this run, in the place for temporary files.
+	Dir string
+
 	// Warmup is how long to run before measuring.
 	Warmup time.Duration
 	// Duration is how long to measure. Must be above 0.
@@ -113,6 +120,8 @@ func (s Scenario) withDefaults() (Scenario, error) {
 	check(s.Subscribers >= 0, "subscribers is %d: must not be negative", s.Subscribers)
 	check(s.Size >= MinSize && s.Size <= maxSize, "size is %d: must be %d to %d", s.Size, MinSize, maxSize)
 	check(s.Rate >= 0 && s.Rate <= 1e12, "rate is %v: must be 0 (as fast as possible) to 1e12", s.Rate)
+	check(s.Sync == "" || s.Group.Kind == "", "sync is %q: a scenario with a group is in memory", s.Sync)
+	check(s.Sync != "" || s.Dir == "", "dir is %q: it needs sync", s.Dir)
 	check(s.Duration > 0, "duration is %v: must be above 0", s.Duration)
 	check(s.Rate == 0 || s.Rate*s.Duration.Seconds() >= 1 || s.Duration <= 0,
 		"rate is %v: that is not one message in the %v that are measured", s.Rate, s.Duration)
@@ -144,6 +153,9 @@ func Check(t Target, s Scenario) error {
 	}
 	if _, ok := t.(GroupTarget); s.Group.Kind != "" && !ok {
 		return fmt.Errorf("%w: %s %w", ErrTarget, t.Name(), ErrNoGroups)
+	}
+	if err := keepsFiles(t, &s); err != nil {
+		return fmt.Errorf("%w: %w", ErrTarget, err)
 	}
 	if c, ok := t.(Checker); ok {
 		if err := c.Check(s); err != nil {
@@ -206,9 +218,9 @@ func usual(all []Scenario) []Scenario {
 	return all
 }
 
-// ScenarioNamed returns the named scenario, with or without a group.
+// ScenarioNamed returns the named scenario of any kind.
 func ScenarioNamed(name string) (Scenario, bool) {
-	all := append(Scenarios(), GroupScenarios()...)
+	all := slices.Concat(Scenarios(), DurableScenarios(), GroupScenarios())
 	i := slices.IndexFunc(all, func(s Scenario) bool { return s.Name == name })
 	if i < 0 {
 		return Scenario{}, false

@@ -13,7 +13,7 @@ func (r Result) WriteText(w io.Writer) error {
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format, args...) }
 
 	p("engine     %s, scenario %s: %s\n", r.Engine, orDash(r.Scenario), r.shape().Shape())
-	p("load       %d-byte messages, %s%s%s, seed %d\n", r.Size, r.load(), opt("publish ", r.Publish), opt("wait ", r.Wait), r.Seed)
+	p("load       %d-byte messages, %s%s%s, seed %d\n", r.Size, r.load(), opt("publish ", r.Publish), opt("wait ", r.Wait)+opt("sync ", r.Sync), r.Seed)
 	p("machine    %s %s, GOMAXPROCS %d of %d CPUs, clock %s, placement %s",
 		r.Go, r.Platform, r.GOMAXPROCS, r.CPUs, r.Clock, r.Placement.Label)
 	if r.PlacementRTT > 0 {
@@ -51,6 +51,9 @@ func (r Result) WriteText(w io.Writer) error {
 	if r.Group != nil && r.Group.DoneLatency.Count > 0 {
 		rows = append(rows, row{"done", r.Group.DoneLatency})
 	}
+	if r.Disk != nil {
+		rows = append(rows, row{"disk sync", *r.Disk})
+	}
 	for _, row := range rows {
 		if row.l.Count == 0 {
 			p("%-10s %9s %9s %9s %9s %9s %9s %12d\n", row.name, "-", "-", "-", "-", "-", "-", 0)
@@ -70,6 +73,9 @@ func (r Result) WriteText(w io.Writer) error {
 	}
 	if r.Group != nil && r.Group.DoneLatency.Count > 0 {
 		p("           (at its first delivery), done from there until it was processed\n")
+	}
+	if r.Disk != nil {
+		p("           disk sync is a write of a message and a sync of the file, in a bare loop before the run\n")
 	}
 	for _, n := range r.Notes {
 		p("note       %s\n", n)

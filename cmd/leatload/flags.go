@@ -39,6 +39,8 @@ var fields = map[string]field{
 
 	"readers":     {plainOnly, func(to, from *load.Scenario) { to.Readers = from.Readers }},
 	"subscribers": {plainOnly, func(to, from *load.Scenario) { to.Subscribers = from.Subscribers }},
+	"sync":        {plainOnly, func(to, from *load.Scenario) { to.Sync = from.Sync }},
+	"dir":         {plainOnly, func(to, from *load.Scenario) { to.Dir = from.Dir }},
 	"wait":        {plainOnly, func(to, from *load.Scenario) { to.Wait = from.Wait }},
 
 	"kind":        {groupsOnly, func(to, from *load.Scenario) { to.Group.Kind = from.Group.Kind }},
@@ -100,6 +102,8 @@ func (o *options) flagSet(flags *load.Scenario, name, engine *string) *flag.Flag
 	fs.Float64Var(&flags.Rate, "rate", 0, "`messages` a second, all producers together, evenly spaced; 0: as fast as possible")
 	fs.StringVar(&flags.Publish, "publish", "", "`mode` in which leat publishes: async (default), sync, batch, appender")
 	fs.StringVar(&flags.Wait, "wait", "", "`policy` by which leat's pull readers wait: park (default), yield, spin")
+	fs.StringVar(&flags.Sync, "sync", "", "keep messages in files, `how` safe: always, never, or a time such as 10ms that may pass until a sync")
+	fs.StringVar(&flags.Dir, "dir", "", "`directory` for a directory with these files, which is removed at the end")
 	fs.DurationVar(&flags.Duration, "duration", 0, "how long to measure")
 	fs.DurationVar(&flags.Warmup, "warmup", 0, "how long to run before that")
 	fs.Uint64Var(&flags.Seed, "seed", 0, "decides the messages' bytes, where producers start and what fails; same seed, same stream")
@@ -203,7 +207,7 @@ func plain(err error, o options) error {
 
 func scenarioNames() []string {
 	var names []string
-	for _, s := range load.Scenarios() {
+	for _, s := range append(load.Scenarios(), load.DurableScenarios()...) {
 		names = append(names, s.Name)
 	}
 	return append(names, groupNames()...)

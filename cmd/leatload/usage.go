@@ -22,6 +22,7 @@ consumer group. It checks that every message arrives as it should, and shows rat
   leatload -scenario fan-out -engine chan    the same question to a rival
   leatload -scenario churn -evict 0.25       members come and go, a quarter of them by force: is anything lost?
   leatload -scenario slow-consumer -slow hang -members 8
+  leatload -scenario durable -dir /data      each publish waits for the disk: beside a bare loop of writes and syncs
   leatload -json result.json                 also for programs
 `)
 	if fs == nil {
@@ -39,6 +40,8 @@ consumer group. It checks that every message arrives as it should, and shows rat
 		}
 	}
 	list(load.Scenarios())
+	fmt.Fprint(w, "\nScenarios with files (on leat only):\n\n")
+	list(load.DurableScenarios())
 	fmt.Fprint(w, "\nScenarios with a group (on leat only):\n\n")
 	list(load.GroupScenarios())
 	groups := groupFlags()

@@ -3,7 +3,10 @@ package target
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"slices"
+	"time"
 
 	"github.com/leatlog/leat/bench/load"
 	"github.com/leatlog/leat/cursor"
@@ -18,13 +21,14 @@ import (
 //
 // Wait is how pull readers wait: park (the default), yield, spin.
 //
-// It is a load.GroupTarget, too.
+// With Sync it is a durable topic; otherwise it is in memory. It is a load.GroupTarget, too.
 type Leat struct{}
 
 const (
 	leatBytes  = 16 << 20 // kept in each partition: stays in the caches, and lets a reader fall behind
 	leatBatch  = 64       // messages of a batch
 	leatWindow = 256      // records that a pull reader takes at once
+	leatFiles  = 16 << 20 // bytes of a file
 )
 
 // Name implements load.Target.
@@ -39,8 +43,14 @@ func (Leat) Open(s load.Scenario) (load.Instance, error) {
 	return l, nil
 }
 
+// KeepsFiles implements load.DurableTarget.
+func (Leat) KeepsFiles() {}
+
 // Check implements load.Checker.
 func (Leat) Check(s load.Scenario) error {
+	if _, err := durable(s); err != nil {
+		return err
+	}
 	if _, _, err := ways(s); err != nil {
 		return err
 	}
@@ -74,33 +84,65 @@ func open(s load.Scenario) (*leat, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, err := engine.Open(engine.Config{Workers: workers(&s.Group, s.Partitions)})
+	files, err := durable(s)
 	if err != nil {
 		return nil, err
 	}
-	l := &leat{s: s, publish: publish, engine: e}
-	if err := l.attach(wait, bytes); err != nil {
-		return nil, errors.Join(err, e.Close())
+	l := &leat{s: s, publish: publish}
+	c := engine.Config{Workers: workers(&s.Group, s.Partitions)}
+	if files != nil {
+		if c.Dir, err = os.MkdirTemp(s.Dir, "leatload-"); err != nil {
+			return nil, err
+		}
+		l.dir = c.Dir
+	}
+	if l.engine, err = engine.Open(c); err != nil {
+		return nil, err
+	}
+	if err := l.attach(wait, bytes, files); err != nil {
+		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil
+}
+
+// durable returns how a scenario wants messages to be kept; nil is in memory.
+func durable(s load.Scenario) (*engine.Durable, error) {
+	d := &engine.Durable{FileBytes: leatFiles}
+	switch s.Sync {
+	case "":
+		return nil, nil
+	case "always":
+		d.Sync = engine.Always
+	case "never":
+		d.Sync = engine.Never
+	default:
+		every, err := time.ParseDuration(s.Sync)
+		if err != nil || every <= 0 {
+			return nil, fmt.Errorf("%w: sync %q: leat knows always, never, or a time such as 10ms", ErrUnsupported, s.Sync)
+		}
+		d.Sync = engine.Interval(every)
+	}
+	return d, nil
 }
 
 type leat struct {
 	s       load.Scenario
 	publish string
 	engine  *engine.Engine
+	dir     string // of the files, for this run only; empty in memory
 	topic   *engine.Topic
 	parts   []*engine.Partition
 	readers [][]*engine.Reader // reader, partition
 }
 
 // attach makes the topic, which keeps so many bytes in each partition, and the pull readers.
-func (l *leat) attach(wait engine.Wait, bytes int64) (err error) {
+func (l *leat) attach(wait engine.Wait, bytes int64, files *engine.Durable) (err error) {
 	s := &l.s
 	l.topic, err = l.engine.CreateTopic(topicName, engine.TopicConfig{
 		Partitions:     s.Partitions,
 		Retention:      engine.Retention{MaxBytes: bytes},
 		MaxRecordBytes: s.Size,
+		Durable:        files,
 	})
 	if err != nil {
 		return err
@@ -152,7 +194,13 @@ func (l *leat) Subscribe(_ int, deliver func(int, []byte)) error {
 	return err
 }
 
-func (l *leat) Close() error { return l.engine.Close() }
+func (l *leat) Close() error {
+	err := l.engine.Close()
+	if l.dir != "" {
+		err = errors.Join(err, os.RemoveAll(l.dir))
+	}
+	return err
+}
 
 func (l *leat) Producer(i int) (load.Producer, error) {
 	switch l.publish {

@@ -34,6 +34,8 @@ type Topic struct {
 	// is replaced under mu while the topic lives, and loaded by whoever must not miss one. Storing it publishes them.
 	made list[*Partition]
 
+	pace partition.Pace
+
 	growing sync.Mutex // held while partitions are added; taken before mu, and by nobody who ends something
 
 	down chan struct{} // closed when the partitions have ended and their memory is given back
@@ -87,6 +89,7 @@ func (t *Topic) newPartitions(parts []*Partition, n int) []*Partition {
 			Clock:    &e.clock,
 			Workers:  e.calls,
 			Crowd:    e.crowd,
+			Pace:     &t.pace,
 			OnWorker: e.onWorker,
 			Panicked: t.callbackPanicked,
 		})})

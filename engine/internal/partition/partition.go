@@ -32,6 +32,7 @@ type Config struct {
 	Clock          *atomicx.Clock
 	Workers        *dispatch.Pool            // runs the callbacks of PublishAsync
 	Crowd          *Crowd                    // the engine's; may be nil
+	Pace           *Pace                     // the topic's; nil: the partition's own
 	OnWorker       func() bool               // whether a handler or callback is calling; slow is fine. Nil: if on Workers
 	Panicked       func(v any, stack []byte) // told of a panic in such a callback; may be nil
 }
@@ -127,7 +128,8 @@ type appender struct {
 	waited  bool  // somebody waits for each entry of the last batch
 	batch   int   // how many records an Appender has staged since it was given the role or last published; see Append
 	crowd   int64 // how many waiting handlers it has counted in Config.Crowd
-	hot     int   // direct appends in a row that came close together
+	hot     int   // direct appends in a row that came close together; less if the goroutine was of no use the last time
+	cool    int   // how often in a row it was of no use: see rest
 	quiet   int   // drains in a row by publishers that have met nobody
 	direct  bool  // a publisher has appended with the role on loan since the goroutine had it
 	results []result
@@ -154,8 +156,8 @@ const (
 const (
 	batchMax  = 256 // entries that become visible by one publication
 	quotaHold = 256 // entries that a publisher serves for others before it hands the role to the goroutine
-	hotGap    = 500 // ns: direct appends closer together than this are a stream
-	hotStreak = 64  // so many of them in a row, and the goroutine takes over
+	hotStreak = 64  // direct appends that come close together, and the goroutine takes over
+	coolest   = 10  // that is doubled so often at the most
 )
 
 // New returns a partition. Nothing runs until Run is called, on a goroutine of its own.
@@ -170,6 +172,9 @@ func New(c Config) *Partition {
 
 		inlineMax:   min(inlineBytes, c.MaxRecordBytes),
 		streamAfter: streamAfter,
+	}
+	if c.Pace == nil {
+		p.cfg.Pace = new(Pace)
 	}
 	if c.OnWorker == nil {
 		p.cfg.OnWorker = c.Workers.OnWorker
@@ -231,7 +236,10 @@ func (p *Partition) serve() (over bool) {
 				break
 			}
 			idle = busyIdle()
-			if s.more(p) {
+			switch {
+			case s.slow:
+				idle = atomicx.Backoff{} // gives the role back if nothing has come meanwhile
+			case s.more(p):
 				p.lend()
 			}
 		case direct:
@@ -249,7 +257,7 @@ func (p *Partition) serve() (over bool) {
 			return true
 		case p.state.Load()&stateExclusive == 0 && idle.Again():
 			s.idle(idle.Turns())
-		case p.release():
+		case p.rest(&s):
 			return false
 		}
 	}

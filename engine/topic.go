@@ -34,6 +34,8 @@ type Topic struct {
 	// is replaced under mu while the topic lives, and loaded by whoever must not miss one. Storing it publishes them.
 	made list[*Partition]
 
+	pace partition.Pace
+
 	// growing is held while partitions are added, and while the files of a topic that has ended are removed; taken before mu, and by
 	// nobody who ends something.
 	growing sync.Mutex
@@ -111,6 +113,7 @@ func (t *Topic) newPartitions(parts []*Partition, n int, files []*kept) []*Parti
 			Clock:    &e.clock,
 			Workers:  e.calls,
 			Crowd:    e.crowd,
+			Pace:     &t.pace,
 			OnWorker: e.onWorker,
 			Panicked: t.callbackPanicked,
 			Store:    k.store,

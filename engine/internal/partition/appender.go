@@ -32,7 +32,7 @@ const (
 // happened.
 func (p *Partition) appendHeld(r *segment.Record) (off int64, err error, ok bool) {
 	atomicx.Writes(unsafe.Pointer(&p.a)) // the holder's own
-	p.begin()
+	p.stamp()
 	v, err := p.stage(r)
 	switch v {
 	case noRoom:
@@ -51,7 +51,7 @@ func (p *Partition) appendHeld(r *segment.Record) (off int64, err error, ok bool
 // should take.
 func (p *Partition) appendBatchHeld(batch []segment.Record, size int64) (off int64, err error, ok bool) {
 	atomicx.Writes(unsafe.Pointer(&p.a))
-	p.begin()
+	p.stamp()
 	switch v, err := p.makeRoom(size, len(batch)); v {
 	case noRoom:
 		return -1, nil, false
@@ -67,17 +67,6 @@ func (p *Partition) appendBatchHeld(batch []segment.Record, size int64) (off int
 		return -1, p.toldOf(len(batch), err), true
 	}
 	return off, nil, true
-}
-
-// begin begins to append for a publisher who has taken the role, and notes whether they come in a stream.
-func (p *Partition) begin() {
-	last := p.a.now
-	p.stamp()
-	if p.a.now-last < hotGap {
-		p.a.hot++
-	} else {
-		p.a.hot = 0
-	}
 }
 
 // stamp reads the clock for the batch that begins. With MaxAge, which works in whole segments, it ends the active segment if

@@ -127,9 +127,9 @@ func (p *Partition) holdWhole() {
 	}
 }
 
-// rest parks the goroutine until somebody leaves the role to it. If that has taken less time than a sync it would have done better to
+// park parks the goroutine until somebody leaves the role to it. If that has taken less time than a sync it would have done better to
 // stay awake.
-func (p *Partition) rest() {
+func (p *Partition) park() {
 	if p.store == nil {
 		p.wake.Park(nil)
 		return

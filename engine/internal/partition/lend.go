@@ -57,9 +57,9 @@ const (
 	streamAfter = 4   // looks in a row that find something: then records come in a stream
 	streamIdle  = 4   // turns without anything that end it
 	lendPauses  = 100 // about 2.5 us on amd64: how long others have before the next look
-	lendWorth   = 8   // records that make it worth it
-	lendVain    = 8   // so often the rest is doubled at the most
-	leaveWorth  = 16  // records that make it worth it to leave them where they are
+	slowLends   = 64  // of so many times,
+	slowWorth   = 4   // fewer than so many records each time are too slow for the goroutine
+	leaveWorth  = 8   // records that make it worth it to leave them where they are
 	leaveMax    = 16  // looks in a row that leave what they find
 	aloneAfter  = 4   // drains in a row by publishers that meet nobody: then there is only one
 	directBatch = 64  // records that a producer which is alone makes visible at a time
@@ -153,16 +153,17 @@ func (p *Partition) appendDirect(r *segment.Record, size int64) bool {
 	return true
 }
 
-// stream tells the goroutine whether records come so fast that it had better leave them alone: whether enough come while it
-// does. If not it rests, and serves them one by one as they come, for twice as many looks as the last time.
+// stream tells the goroutine how fast records come.
 type stream struct {
 	found int    // looks in a row that found something
 	lent  bool   // the role has been lent since the last look
 	left  int    // looks in a row that left what was there
 	tail  uint64 // where claims stood at the last look,
 	next  uint64 // and what was visible
-	vain  uint32 // how often in a row too few came meanwhile
-	rest  uint32 // for so many looks it does not lend
+	lends int    // how often it was lent, of the last slowLends times,
+	came  uint64 // and how many records came meanwhile
+	slow  bool   // so few that publishers are better off if each appends by itself,
+	worth bool   // or enough
 }
 
 // more takes note of a look that has found something, and reports whether to lend the role until the next.
@@ -170,15 +171,8 @@ func (s *stream) more(p *Partition) bool {
 	s.found++
 	s.left = 0
 	s.note(p)
-	switch {
-	case s.found <= p.streamAfter:
-		return false
-	case s.rest > 0:
-		s.rest--
-		return false
-	}
-	s.lent = true
-	return true
+	s.lent = s.found > p.streamAfter
+	return s.lent
 }
 
 // note notes how far producers have come, and returns how many records came since the last time. The caller has the role.
@@ -197,21 +191,16 @@ func (s *stream) leave(p *Partition) bool {
 	if !s.lent {
 		return false
 	}
-	s.lent = false
 	came := s.note(p)
-	if came < few(lendWorth) {
-		if s.vain = min(s.vain+1, lendVain); !atomicx.Exploring {
-			s.rest = streamAfter << s.vain
-		}
-		return false
+	s.came += came
+	if s.lends++; s.lends == slowLends {
+		s.worth = s.came >= slowLends*slowWorth
+		s.slow = !s.worth
+		s.lends, s.came = 0, 0
 	}
-	s.vain = 0
-	if came < few(leaveWorth) || s.left >= leaveMax || p.ring.Len() >= p.ring.Cap()/2 {
-		return false
-	}
+	s.lent = came >= few(leaveWorth) && s.left < leaveMax && p.ring.Len() < p.ring.Cap()/2
 	s.left++
-	s.lent = true
-	return true
+	return s.lent
 }
 
 // few returns how many records are enough. The explorer has only a few.

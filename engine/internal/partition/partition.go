@@ -1,7 +1,6 @@
 package partition
 
 import (
-	"context"
 	"sync"
 	"time"
 
@@ -33,6 +32,7 @@ type Config struct {
 	Clock          *atomicx.Clock
 	Workers        *dispatch.Pool            // runs the callbacks of PublishAsync
 	Crowd          *Crowd                    // the engine's; may be nil
+	Pace           *Pace                     // the topic's; nil: the partition's own
 	OnWorker       func() bool               // whether a handler or callback is calling; slow is fine. Nil: if on Workers
 	Panicked       func(v any, stack []byte) // told of a panic in such a callback; may be nil
 
@@ -140,7 +140,8 @@ type appender struct {
 	waited  bool  // somebody waits for each entry of the last batch
 	batch   int   // how many records an Appender has staged since it was given the role or last published; see Append
 	crowd   int64 // how many waiting handlers it has counted in Config.Crowd
-	hot     int   // direct appends in a row that came close together
+	hot     int   // direct appends in a row that came close together; less if the goroutine was of no use the last time
+	cool    int   // how often in a row it was of no use: see rest
 	quiet   int   // drains in a row by publishers that have met nobody
 	lost    int   // how many records the last commit has counted as failed
 	shared  int   // how many entries the last drain took, of a partition with files
@@ -170,8 +171,8 @@ const (
 const (
 	batchMax  = 256 // entries that become visible by one publication
 	quotaHold = 256 // entries that a publisher serves for others before it hands the role to the goroutine
-	hotGap    = 500 // ns: direct appends closer together than this are a stream
-	hotStreak = 64  // so many of them in a row, and the goroutine takes over
+	hotStreak = 64  // direct appends that come close together, and the goroutine takes over
+	coolest   = 10  // that is doubled so often at the most
 )
 
 // New returns a partition. Nothing runs until Run is called, on a goroutine of its own.
@@ -196,6 +197,9 @@ func New(c Config) *Partition {
 	if p.log == nil {
 		p.log = segment.NewLog(c.Log)
 	}
+	if c.Pace == nil {
+		p.cfg.Pace = new(Pace)
+	}
 	if c.OnWorker == nil {
 		p.cfg.OnWorker = c.Workers.OnWorker
 	}
@@ -219,7 +223,7 @@ func New(c Config) *Partition {
 func (p *Partition) Run() {
 	defer close(p.ended)
 	for {
-		p.rest() // whoever held the role leaves it here
+		p.park() // whoever held the role leaves it here
 		if p.serve() {
 			return
 		}
@@ -260,7 +264,10 @@ func (p *Partition) serve() (over bool) {
 				break
 			}
 			idle = busyIdle()
-			if p.lends && s.more(p) {
+			switch {
+			case s.slow && p.store == nil:
+				idle = atomicx.Backoff{} // gives the role back if nothing has come meanwhile
+			case p.lends && s.more(p):
 				p.lend()
 			}
 		case direct:
@@ -280,7 +287,7 @@ func (p *Partition) serve() (over bool) {
 			s.idle(idle.Turns())
 		case p.store != nil && p.a.waited && p.stayAwake():
 			turn = 0
-		case p.release():
+		case p.rest(&s):
 			return false
 		}
 	}
@@ -419,79 +426,4 @@ func (p *Partition) Free() {
 	}
 	p.note()
 	p.committed.Broadcast()
-}
-
-// control is something to be done by the holder of the role.
-type control struct {
-	run  func()
-	err  error
-	over chan struct{} // closed when it has run, or err says why not; may be nil
-}
-
-func (c *control) end(err error) {
-	c.err = err
-	if c.over != nil {
-		close(c.over)
-	}
-}
-
-// do runs f under the role and returns when it has run. It fails if the partition ends first, or with ctx.
-func (p *Partition) do(ctx context.Context, f func()) error {
-	c := &control{run: f, over: make(chan struct{})}
-	if err := p.post(c); err != nil {
-		return err
-	}
-	select {
-	case <-c.over:
-		return c.err
-	case <-ctx.Done():
-		return ctx.Err() // f may still run
-	}
-}
-
-// post has c run under the role, by the caller if nobody holds it.
-func (p *Partition) post(c *control) error {
-	p.ctlMu.Lock()
-	if p.over {
-		p.ctlMu.Unlock()
-		return p.Cause()
-	}
-	p.controls = append(p.controls, c)
-	p.ctl.Store(1)
-	p.ctlMu.Unlock()
-	switch {
-	case p.ring.TakeIdle(): // pairs with release: either it saw ctl, or we get the bit
-		p.hold()
-	case p.runByAppender():
-	default:
-		p.room.Broadcast() // a holder that waits for room runs controls; a busy one comes by
-	}
-	return nil
-}
-
-// runByAppender runs the waiting controls under the role of an open Appender, between two of its calls.
-func (p *Partition) runByAppender() bool {
-	x := p.exclusive.Load()
-	if x == nil || !x.enter() {
-		return false
-	}
-	p.runControls()
-	x.leave()
-	return true
-}
-
-// runControls runs what was posted. The caller holds the role.
-func (p *Partition) runControls() {
-	if p.ctl.Load() == 0 {
-		return
-	}
-	p.ctlMu.Lock()
-	p.ctl.Store(0)
-	todo := p.controls
-	p.controls = nil
-	p.ctlMu.Unlock()
-	for _, c := range todo {
-		c.run()
-		c.end(nil)
-	}
 }

@@ -150,6 +150,7 @@ func (p *Partition) TryPublish(r *segment.Record) error {
 		if !ok {
 			err = ErrFull
 		}
+		p.pace()
 		p.letGo()
 		return err
 	}
@@ -227,6 +228,7 @@ func (p *Partition) publishAsync(ctx context.Context, r *segment.Record, size in
 			if done != nil {
 				p.calls.add(done, off, err)
 			}
+			p.pace()
 			p.letGo()
 			if done == nil {
 				return err
@@ -315,17 +317,6 @@ func (p *Partition) fillRequest(pos uint64, n int, req *request) {
 	atomicx.Writes(unsafe.Pointer(s))
 	s.begin(kindRequest, n)
 	s.req, s.done = req, nil
-}
-
-// letGo is hold for publishers that do not wait for their result: when they come in a stream the goroutine takes over,
-// since it appends many records with one publication where they would pay for one each.
-func (p *Partition) letGo() {
-	if p.a.hot >= hotStreak {
-		p.a.hot = 0
-		p.wake.Unpark()
-		return
-	}
-	p.hold()
 }
 
 // lookForAppender is called after a claim. An Appender that came between the caller's look at the state and its claim serves

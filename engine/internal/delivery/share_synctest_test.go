@@ -217,6 +217,31 @@ func TestShare_Extend(t *testing.T) {
 	}
 }
 
+// TestShare_ExtendAfterReturn: once a handler has returned nil its token is good for nothing, also while the seat is in the next one
+// and nobody has settled the record yet.
+func TestShare_ExtendAfterReturn(t *testing.T) {
+	for _, use := range []func(t *testing.T, k delivery.Token){
+		func(t *testing.T, k delivery.Token) { assert.ErrorIs(t, k.Extend(), group.ErrFenced) },
+		func(t *testing.T, k delivery.Token) { assert.True(t, k.Deadline().IsZero()) },
+	} {
+		bubble(t, func(t *testing.T) {
+			p := newPart(t, partitionSetup{})
+			s := newShare(t, p, delivery.ShareConfig{Window: group.SharedConfig{AckWait: []time.Duration{time.Minute}}})
+			var before delivery.Token
+			p.publish(t, 200)
+			s.run(t, func(_ context.Context, m *Message) error {
+				if m.Offset%8 == 7 { // not always: each use has settled what is finished
+					use(t, before)
+				}
+				before = m.Token()
+				return nil
+			})
+			pass(time.Second)
+			assert.True(t, s.Drained())
+		})
+	}
+}
+
 // TestShare_DeadLetters: burying fails for a while, at the last backoff's pace; then all is buried, once. Meanwhile other
 // records are delivered and the position waits.
 func TestShare_DeadLetters(t *testing.T) {

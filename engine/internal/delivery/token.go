@@ -96,6 +96,9 @@ func (k Token) Nack(delay time.Duration) error {
 // Extend gives whoever holds the record all of its AckWait from now on. It works in all modes in which records are held.
 func (k Token) Extend() error {
 	return k.use(false, func(s *Share, now int64) error {
+		if k.seat.reap() { // its handler may have returned
+			s.review(now)
+		}
 		_, err := s.w.Extend(k.seat.id, k.t, now)
 		return err
 	})
@@ -121,7 +124,10 @@ func (k Token) Deadline() time.Time {
 	}
 	s := k.seat.share
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
+	if k.seat.reap() {
+		s.review(s.cfg.Clock.Now())
+	}
 	if at, ok := s.w.Deadline(k.seat.id, k.t); ok {
 		return time.Unix(0, at)
 	}

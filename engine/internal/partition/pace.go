@@ -10,6 +10,7 @@ import "github.com/leatlog/leat/internal/atomicx"
 //	last  nanoseconds of the engine's clock; stored by holders of the roles of the topic's partitions, loaded by them. A
 //	      hint: it publishes no memory, and which of two stores at the same time stays does not matter.
 type Pace struct {
+	// last is stored and loaded by holders of the roles of the topic's partitions. It publishes no memory.
 	last atomicx.PaddedUint64
 }
 

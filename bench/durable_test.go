@@ -2,6 +2,7 @@ package bench_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -125,29 +126,44 @@ func writes(t *testing.T, top *engine.Topic) float64 {
 	return float64(p.DurableStats().Writes)
 }
 
-// bare writes n bytes at a time to a file with space, again and again, and syncs after each, or every so often.
+// bare writes to files with space, one after the other, and syncs after each write, or every so often and at the end of a file.
 type bare struct {
+	name string
 	f    vfs.File
 	at   int64
 	sync time.Duration
 	last time.Time
 }
 
-const bareBytes = 64 << 20
+const bareBytes = 8 << 20 // as the files of a topic that keeps 64 MiB
 
 func newBare(t *testing.T, sync time.Duration) *bare {
 	t.Helper()
-	f, err := vfs.OS{}.Create(filepath.Join(t.TempDir(), "bare"))
-	require.NoError(t, err)
-	require.NoError(t, f.Allocate(bareBytes))
-	require.NoError(t, f.Sync())
-	t.Cleanup(func() { require.NoError(t, f.Close()) })
-	return &bare{f: f, sync: sync, last: time.Now()}
+	b := &bare{name: filepath.Join(t.TempDir(), "bare"), sync: sync, last: time.Now()}
+	require.NoError(t, b.next())
+	t.Cleanup(func() { require.NoError(t, b.f.Close()) })
+	return b
+}
+
+// next begins a new file in the place of the one that is full.
+func (b *bare) next() (err error) {
+	if b.f != nil {
+		if err := errors.Join(b.f.Sync(), b.f.Close(), vfs.OS{}.Remove(b.name)); err != nil {
+			return err
+		}
+	}
+	b.at = 0
+	if b.f, err = (vfs.OS{}).Create(b.name); err != nil {
+		return err
+	}
+	return errors.Join(b.f.Allocate(bareBytes), b.f.Sync())
 }
 
 func (b *bare) write(buf []byte) error {
 	if b.at+int64(len(buf)) > bareBytes {
-		b.at = 0
+		if err := b.next(); err != nil {
+			return err
+		}
 	}
 	_, err := b.f.WriteAt(buf, b.at)
 	b.at += int64(len(buf))

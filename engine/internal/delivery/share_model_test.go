@@ -622,6 +622,7 @@ func checkWorld(t *testing.T, rt *rapid.T, w *world) {
 			x.pull.Leave()
 			x.ends = 1
 		}
+		synctest.Wait() // what it gave back may have begun elsewhere
 	}
 	for _, h := range w.holds {
 		if h.out != nil {

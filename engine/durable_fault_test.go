@@ -294,7 +294,7 @@ func (s *story) look(m *vfs.Mem, first bool) (string, error) {
 
 // TestDurable_CrashAnywhere takes the power away before each operation, and looks at what may be left.
 func TestDurable_CrashAnywhere(t *testing.T) {
-	testkit.Watchdog(t)
+	step := testkit.Steps(t)
 	type left struct {
 		op    vfs.Op
 		s     *story
@@ -305,6 +305,9 @@ func TestDurable_CrashAnywhere(t *testing.T) {
 			var all []left
 			m, s := vfs.NewMem(), newStory(policy)
 			limit := max(1, testkit.Rounds(10))
+			if raceEnabled {
+				limit = max(1, limit/5)
+			}
 			s.live(t, vfs.NewFaulty(m, func(o vfs.Op) *vfs.Fault {
 				if o.Kind.Changes() {
 					known := s.clone()
@@ -319,6 +322,7 @@ func TestDurable_CrashAnywhere(t *testing.T) {
 			}
 			require.Greater(t, len(all), 100)
 			for _, x := range all {
+				step()
 				require.NoError(t, x.s.matches(x.state), "power cut before %v", x.op)
 			}
 			t.Log(len(all), "states")
@@ -331,7 +335,7 @@ var everyFault = flag.Int("every-fault", 5, "TestDurable_FaultAnywhere takes eac
 // TestDurable_FaultAnywhere lets each operation fail in turn, in each way, once or from then on, and looks at what is left then,
 // with and without a power cut.
 func TestDurable_FaultAnywhere(t *testing.T) {
-	testkit.Watchdog(t)
+	going := testkit.Steps(t)
 	faults := map[string]vfs.Fault{
 		"error":       {Err: errors.New("broken"), Lose: true},
 		"full":        {Err: vfs.ErrFull, Keep: 100},
@@ -354,6 +358,7 @@ func TestDurable_FaultAnywhere(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(faults)) {
 		for n := 1; n <= count; n += step {
 			for _, decide := range []func(int, vfs.Fault, ...vfs.OpKind) func(vfs.Op) *vfs.Fault{vfs.Nth, vfs.Since} {
+				going()
 				m, s := vfs.NewMem(), newStory([]engine.Sync{engine.Always, engine.Always, engine.Interval(time.Hour), engine.Never}[n/step%4])
 				did, last := 0, ""
 				d := decide(n, faults[name])

@@ -90,7 +90,7 @@ func beKilled() error {
 // TestDurable_Kill kills a process at moments that have nothing to do with what it is doing. What was acknowledged survives the end
 // of the process, whatever the policy.
 func TestDurable_Kill(t *testing.T) {
-	testkit.Watchdog(t)
+	step := testkit.Steps(t)
 	self, err := os.Executable()
 	require.NoError(t, err)
 	t.Chdir(t.TempDir())
@@ -98,6 +98,7 @@ func TestDurable_Kill(t *testing.T) {
 	floors := map[string]*[2]engine.Offset{"always": {}, "interval": {}, "never": {}}
 	total := 0
 	for life := range testkit.Rounds(*kills) {
+		step()
 		cmd := exec.Command(self)
 		cmd.Env = append(os.Environ(), fmt.Sprint(victim, "=", life))
 		out, err := cmd.StdoutPipe()

@@ -21,13 +21,18 @@ func Rounds(n int) int {
 
 // Watchdog ends the program with the stacks of all goroutines if the test takes much longer than it should: what hangs has
 // failed.
-func Watchdog(t testing.TB) {
+func Watchdog(t testing.TB) { Steps(t) }
+
+// Steps is Watchdog for a test of many steps: the function that it returns is to be called before each, and says that the test still
+// gets on.
+func Steps(t testing.TB) (step func()) {
 	t.Helper()
 	timer := time.AfterFunc(patience, func() {
 		debug.SetTraceback("all")
 		panic(t.Name() + ": the watchdog barked")
 	})
 	t.Cleanup(func() { timer.Stop() })
+	return func() { timer.Reset(patience) }
 }
 
 // Await lets others run until cond holds. A watchdog ends it if that never comes.

@@ -181,11 +181,12 @@ func (w *world) begins(h *worldHold) {
 	require.LessOrEqual(w, h.deadline, w.now()+of(w.cfg.Window.AckWait, r.attempt))
 }
 
-// pass lets time pass until a time, and looks whenever something is due.
+// pass lets time pass until a time, and looks whenever something is due; and in between, since it does not see when what lies in
+// a seat's queue goes to another one.
 func (w *world) pass(until int64) {
 	for {
 		now := w.now()
-		at := until
+		at := min(until, now+int64(ms(250)))
 		for off := w.floor(); off < w.next; off++ {
 			r := w.recs[off]
 			if r.hold != nil {
@@ -489,7 +490,9 @@ func checkWorld(t *testing.T, rt *rapid.T, w *world) {
 				err := x.pull.CommitBelow(below)
 				if most := w.s.Position(); below > max(w.taken, most) {
 					var off *partition.OffsetError
-					require.ErrorAs(rt, err, &off)
+					if !errors.Is(err, group.ErrFenced) || w.lost == 0 { // a gap may be known that nobody has been told of
+						require.ErrorAs(rt, err, &off)
+					}
 					return
 				}
 				if !errors.Is(err, group.ErrFenced) || w.lost == 0 { // what was dropped meanwhile cannot be committed
@@ -628,6 +631,9 @@ func checkWorld(t *testing.T, rt *rapid.T, w *world) {
 		if h.out != nil {
 			w.ends(h, "nil")
 		}
+	}
+	for _, h := range w.begun {
+		h.out <- func() error { return nil }
 	}
 	synctest.Wait()
 	for _, x := range w.seats {

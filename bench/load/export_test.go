@@ -34,7 +34,7 @@ func (m TestMessage) Set(partition int, seq uint64, stamp int64) []byte {
 }
 
 func Parse(p []byte, size, partition int) (stamp int64, producer int, seq uint64, ok bool) {
-	return parse(p, size, partition)
+	return parse(p, size, size, partition)
 }
 
 // TestLane opens lane.
@@ -42,8 +42,8 @@ type TestLane struct{ *lane }
 
 func NewTestLane(s Scenario, partition int) TestLane {
 	return TestLane{&lane{
-		streams: make([]stream, s.Producers), rec: newRecorder(new(atomicx.Uint32), false), clock: NewClock(),
-		size: s.Size, partition: partition, measured: 1,
+		streams: make([]series, s.Producers), rec: newRecorder(new(atomicx.Uint32), false), clock: NewClock(),
+		least: s.Size, most: s.Size, partition: partition, measured: 1,
 	}}
 }
 

@@ -107,7 +107,7 @@ const (
 // attach makes ledgers and members.
 func (g *groupRun) attach() error {
 	r, s := g.r, &g.r.s
-	live := s.Live != nil
+	live := r.windowed()
 	for c := range g.consumers() {
 		name := "group"
 		if g.c.Kind == Broadcast {
@@ -300,7 +300,7 @@ func (g *groupRun) close() {
 // collect takes what was recorded for a live window.
 func (g *groupRun) collect() {
 	for _, l := range g.ledgers {
-		l.rec.collect(g.r.e2e, g.r.windowE2E)
+		l.rec.collect(g.r.win.e2e)
 		if l.done != nil {
 			l.done.collect(g.done)
 		}

@@ -71,8 +71,8 @@ type Lane struct {
 // taken for lost; should they come after all, they count as duplicated.
 const holesMost = 4096
 
-// stream is one producer's messages as one lane has seen them.
-type stream struct {
+// series is one producer's messages as one lane has seen them.
+type series struct {
 	next  uint64 // one past the highest number seen
 	holes []span // what is missing below next, ascending
 	given uint64 // messages in holes that were dropped from the list
@@ -90,20 +90,25 @@ type lane struct {
 	_        atomicx.Pad
 
 	good      uint64
-	streams   []stream
+	streams   []series
 	result    Lane
 	rec       *recorder
 	clock     *Clock
 	measured  int64 // what arrives earlier belongs to the warm-up
-	size      int
+	least     int   // bytes of the smallest message, and of the largest one
+	most      int
 	partition int
+	gate      *gate // nil, or what may stop the consumer
 	_         atomicx.Pad
 }
 
 // deliver takes one message.
 func (l *lane) deliver(p []byte) {
+	if l.gate != nil {
+		l.gate.pass()
+	}
 	l.result.Received++
-	stamp, producer, seq, ok := parse(p, l.size, l.partition)
+	stamp, producer, seq, ok := parse(p, l.least, l.most, l.partition)
 	if !ok || producer >= len(l.streams) {
 		l.result.Corrupt++
 		l.fault("delivery %d (of %d bytes) is damaged or was not sent here", l.result.Received, len(p))
@@ -124,7 +129,7 @@ func (l *lane) deliver(p []byte) {
 }
 
 // odd takes a message that is not the next one, and reports whether it is a new one.
-func (l *lane) odd(s *stream, producer int, seq uint64) bool {
+func (l *lane) odd(s *series, producer int, seq uint64) bool {
 	if seq > s.next {
 		l.result.Gap++
 		l.fault("producer %d: %d came where %d was due", producer, seq, s.next)

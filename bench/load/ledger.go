@@ -155,10 +155,16 @@ func (l *ledger) overlap(id uint32) {
 	l.inside = append(l.inside, id)
 }
 
+// parse takes a payload apart.
+func (l *ledger) parse(p []byte) (stamp int64, producer int, seq uint64, ok bool) {
+	s := &l.g.r.s
+	return parse(p, s.Sizes.Least(), s.Sizes.Most(), l.partition)
+}
+
 // enter notes a delivery. The caller holds mu.
 func (l *ledger) enter(m *member, d *Delivery) ticket {
 	l.result.Received++
-	stamp, producer, seq, ok := parse(d.Payload, l.g.r.s.Size, l.partition)
+	stamp, producer, seq, ok := l.parse(d.Payload)
 	if !ok || producer >= len(l.books) {
 		l.result.Corrupt++
 		l.fault("delivery %d (of %d bytes) is damaged or was not sent here", l.result.Received, len(d.Payload))
@@ -303,7 +309,7 @@ func (l *ledger) plain(m *member, d *Delivery) {
 func (l *ledger) dead(payload []byte, attempts int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_, producer, seq, ok := parse(payload, l.g.r.s.Size, l.partition)
+	_, producer, seq, ok := l.parse(payload)
 	if !ok || producer >= len(l.books) {
 		l.result.Corrupt++
 		l.fault("a dead letter (of %d bytes) is damaged or was not sent here", len(payload))

@@ -50,3 +50,25 @@ type Owner interface {
 	// Owns returns the partitions, in the order in which they are to be used in turn.
 	Owns() []int
 }
+
+// KeyProducer is a Producer that can do something with keys. The partition is already chosen by the key. Without it, Publish is
+// called for messages with keys as well.
+type KeyProducer interface {
+	Producer
+	// PublishKey is Publish with a key, which is the caller's again when it returns.
+	PublishKey(ctx context.Context, partition int, key, payload []byte) error
+}
+
+// Replayer is an Instance whose messages can be read again.
+type Replayer interface {
+	Instance
+	// Replay delivers every message of a partition that is kept, from the first one up to those that are there when it is called,
+	// in order. It returns nil if it ended because of Close. It is called from many goroutines, while others read and publish.
+	Replay(partition int, deliver func(payload []byte)) error
+}
+
+// Meter is an Instance, or a GroupInstance, that knows something about itself.
+type Meter interface {
+	// Dropped returns how many messages the target has dropped so far because it had no room. It must be quick.
+	Dropped() uint64
+}

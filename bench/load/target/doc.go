@@ -55,6 +55,9 @@ func onlySync(target string, s load.Scenario) error {
 	if _, err := oneOf(target, "publish", s.Publish, "sync"); err != nil {
 		return err
 	}
+	if s.Replays > 0 {
+		return fmt.Errorf("%w: replays %d: what %s has delivered is gone; leat keeps it", ErrUnsupported, s.Replays, target)
+	}
 	_, err := oneOf(target, "wait", s.Wait, "park")
 	return err
 }

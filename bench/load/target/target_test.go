@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/leatlog/leat/bench/load"
+	"github.com/leatlog/leat/bench/load/stream"
 	"github.com/leatlog/leat/bench/load/target"
 )
 
@@ -18,7 +19,8 @@ import (
 func brief(t *testing.T, name string) load.Scenario {
 	s, ok := load.ScenarioNamed(name)
 	require.True(t, ok)
-	s.Warmup, s.Duration, s.Messages, s.NoPlacement = 0, time.Minute, 3000, true
+	s.Warmup, s.Duration, s.Messages, s.NoPlacement, s.NoFloor = 0, time.Minute, 3000, true, true
+	s.Stop = min(s.Stop, 20*time.Millisecond)
 	return s
 }
 
@@ -34,7 +36,15 @@ func TestTargets(t *testing.T) {
 					t.Run(fmt.Sprintf("%s/%s/size=%d/rate=%g", tgt.Name(), named.Name, size, rate), func(t *testing.T) {
 						defer goleak.VerifyNone(t)
 						s := brief(t, named.Name)
-						s.Size, s.Rate = size, rate
+						if s.Replays > 0 && tgt.Name() != "leat" {
+							_, err := load.Run(t.Context(), tgt, s)
+							require.ErrorIs(t, err, target.ErrUnsupported)
+							return
+						}
+						s.Size, s.Sizes, s.Rate = size, stream.Sizes{}, rate
+						if rate == 0 {
+							s.Arrival = stream.Arrival{}
+						}
 						res, err := load.Run(t.Context(), tgt, s)
 						require.NoError(t, err)
 						require.False(t, res.Faults.Any(), "%+v", res.Lanes)

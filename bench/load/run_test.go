@@ -23,7 +23,7 @@ import (
 func brief(messages int64) load.Scenario {
 	return load.Scenario{
 		Name: "brief", Producers: 3, Partitions: 2, Readers: 1, Subscribers: 1,
-		Duration: time.Minute, Messages: messages, Seed: 7, SampleEvery: 1, NoPlacement: true,
+		Duration: time.Minute, Messages: messages, Seed: 7, SampleEvery: 1, NoPlacement: true, NoFloor: true,
 	}
 }
 

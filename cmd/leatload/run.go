@@ -6,32 +6,44 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/leatlog/leat/bench/load"
+	"github.com/leatlog/leat/bench/load/slo"
 	"github.com/leatlog/leat/bench/load/target"
 )
 
-// Exit codes.
+// Exit codes of run and sweep; those of compare are its own.
 const (
 	exitOK         = 0
 	exitFailed     = 1
 	exitWrong      = 2 // wrong counters
 	exitUsage      = 2 // as package flag has it
 	exitRateMissed = 3
+	exitMissed     = slo.Exit // an objective of -slo
 )
+
+// commands are the sub-commands besides run.
+var commands = map[string]func(ctx context.Context, args []string, stdout, stderr io.Writer) int{
+	"list": runList, "compare": runCompare, "report": runReport, "sweep": runSweep,
+}
 
 // run is the program. Its arguments are those after the program's name.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
-		switch args[0] {
+		switch name := args[0]; name {
 		case "run":
 			args = args[1:]
 		case "help":
+			if len(args) > 1 && args[1] != "run" {
+				return run(ctx, []string{args[1], "-h"}, stdout, stderr)
+			}
 			args = []string{"-h"}
 		default:
-			fmt.Fprintf(stderr, "leatload: unknown sub-command %q: there is only run, which may be left out, and help\n\n", args[0])
+			if f, ok := commands[name]; ok {
+				return f(ctx, args[1:], stdout, stderr)
+			}
+			fmt.Fprintf(stderr, "leatload: unknown sub-command %q: must be one of run (which may be left out), list, compare, report, sweep, help\n\n", name)
 			usage(stderr, nil)
 			return exitUsage
 		}
@@ -50,33 +62,41 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 type options struct {
 	scenario load.Scenario
 	target   load.Target
-	json     string
+	out      outputs
+	process  process
+	slo      slo.SLO
+	file     string
+	floor    bool
 	quiet    bool
 }
 
 // run makes the run and shows it.
 func (o options) run(ctx context.Context, stdout, stderr io.Writer) int {
-	text, out := stdout, io.WriteCloser(nopCloser{stdout})
-	switch o.json {
-	case "":
-	case "-":
-		text = stderr // standard output is the JSON alone
-	default: // opened before the run, not after minutes of it
-		f, err := os.Create(o.json)
-		if err != nil {
-			fmt.Fprintf(stderr, "leatload: -json: %v\n", err)
-			return exitFailed
-		}
-		out = f
+	text := stdout
+	if o.out.toStdout() {
+		text = stderr // standard output is that alone
 	}
-	defer out.Close() // again, if the run has a result
+	fail := func(err error) int {
+		fmt.Fprintf(stderr, "leatload: %v\n", err)
+		return exitFailed
+	}
 	s := o.scenario
+	files, err := o.out.open(&s, stdout)
+	if err != nil {
+		return fail(err)
+	}
+	defer func() { _ = closeAll(files) }() // again, if the run has a result
+	end, err := o.process.apply()
+	if err != nil {
+		return fail(err)
+	}
 	if !o.quiet {
 		fmt.Fprintf(text, "leatload: %s on %s, %v warm-up and %v measured; Ctrl-C ends it with the result so far\n",
 			s.Name, o.target.Name(), s.Warmup, s.Duration)
-		s.Live = func(w load.Window) { fmt.Fprintln(text, w) }
+		s.Live = newView(text).show
 	}
-	res, err := load.Run(ctx, o.target, s)
+	res, err := o.measure(ctx, s)
+	ended := end()
 	if err != nil {
 		fmt.Fprintf(stderr, "leatload: %v\n", err)
 		if res.SchemaVersion == 0 { // there is no result
@@ -87,17 +107,39 @@ func (o options) run(ctx context.Context, stdout, stderr io.Writer) int {
 		fmt.Fprintln(text)
 	}
 	code := exitCode(res, err)
-	if err := res.WriteText(text); err != nil {
-		fmt.Fprintf(stderr, "leatload: %v\n", err)
-		code = max(code, exitFailed)
+	if o.judge(text, res) && (code == exitOK || code == exitRateMissed) {
+		code = exitMissed
 	}
-	if o.json != "" {
-		if err := errors.Join(res.WriteJSON(out), out.Close()); err != nil {
-			fmt.Fprintf(stderr, "leatload: -json: %v\n", err)
-			code = max(code, exitFailed)
+	if err := errors.Join(ended, finish(files, &res)); err != nil {
+		fmt.Fprintf(stderr, "leatload: %v\n", err)
+		if code == exitOK {
+			code = exitFailed
 		}
 	}
 	return code
+}
+
+// measure makes one run.
+func (o options) measure(ctx context.Context, s load.Scenario) (load.Result, error) {
+	s.NoFloor = !o.floor
+	res, err := load.Run(ctx, o.target, s)
+	res.Pinned = o.process.pin
+	return res, err
+}
+
+// judge writes the result, and what became of the objectives, and reports whether one of them was missed.
+func (o options) judge(w io.Writer, res load.Result) (missed bool) {
+	if err := res.WriteText(w); err != nil {
+		return false // who reads no result needs no judgement
+	}
+	checks, met := o.slo.Check(res.Figure)
+	for i, c := range checks {
+		if i == 0 {
+			fmt.Fprintln(w)
+		}
+		fmt.Fprintf(w, "slo        %s\n", c)
+	}
+	return !met
 }
 
 func exitCode(res load.Result, err error) int {
@@ -115,8 +157,3 @@ func exitCode(res load.Result, err error) int {
 		return exitOK
 	}
 }
-
-// nopCloser is a writer whose Close does nothing.
-type nopCloser struct{ io.Writer }
-
-func (nopCloser) Close() error { return nil }

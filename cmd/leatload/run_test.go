@@ -33,7 +33,17 @@ func with(args ...string) []string { return append(args, short...) }
 func TestRun_EveryEngineAndScenario(t *testing.T) {
 	for _, engine := range target.Names() {
 		for _, s := range load.Scenarios() {
-			code, stdout, stderr := call(with("-engine", engine, "-scenario", s.Name)...)
+			if s.Replays > 0 && engine != "leat" {
+				continue // TestRun_WrongUse
+			}
+			args := with("-engine", engine, "-scenario", s.Name)
+			if s.Name == "idle" {
+				args = append(args, "-duration", "100ms") // two messages
+			}
+			code, stdout, stderr := call(args...)
+			if s.Rate > 0 && code == exitRateMissed {
+				code = exitOK // the machine may be busy
+			}
 			require.Equal(t, exitOK, code, "%s %s: %s", engine, s.Name, stderr)
 			assert.Empty(t, stderr)
 			assert.Contains(t, stdout, "engine     "+engine+", scenario "+s.Name)
@@ -190,7 +200,7 @@ func TestRun_FlagsChangeTheScenario(t *testing.T) {
 	assert.Equal(t, uint64(9), o.scenario.Seed)
 	assert.Equal(t, "leat", o.target.Name())
 	assert.True(t, o.quiet)
-	assert.Equal(t, "x", o.json)
+	assert.Equal(t, "x", o.out.json)
 
 	o, err = parse([]string{"-scenario", "churn", "-kind", "shared", "-members", "5", "-mode", "manual", "-ack", "each", "-concurrency", "3",
 		"-handler", "20us", "-fail", "0.25", "-deliveries", "7", "-backoff", "3ms", "-timeout", "4s", "-churn", "70ms", "-evict", "0.5",

@@ -13,6 +13,10 @@ import (
 // usage teaches. Without a flag set it is the short form.
 func usage(w io.Writer, fs *flag.FlagSet) {
 	fmt.Fprint(w, `usage: leatload [run] [flags]
+       leatload list                                 the scenarios, with what each shows
+       leatload compare A.json B.json                was B slower than A? (files that -json has written)
+       leatload report A.json [B.json...] -o X.html  a page with all charts
+       leatload sweep [flags]                        the highest rate that still meets an objective
 
 Leatload makes producers publish to partitions as others receive: pull readers and push subscribers, or the members of a
 consumer group. It checks that every message arrives as it should, and shows rate, cost and latency percentiles.
@@ -22,7 +26,8 @@ consumer group. It checks that every message arrives as it should, and shows rat
   leatload -scenario fan-out -engine chan    the same question to a rival
   leatload -scenario churn -evict 0.25       members come and go, a quarter of them by force: is anything lost?
   leatload -scenario slow-consumer -slow hang -members 8
-  leatload -json result.json                 also for programs
+  leatload -json result.json                 also for programs; -file result.json runs the same again
+  leatload -rate 1e6 -slo 'e2e.p99<200us,lost=0'    exits with 99 if that is missed
 `)
 	if fs == nil {
 		fmt.Fprintln(w, "\nleatload -h lists the flags and scenarios")
@@ -31,11 +36,7 @@ consumer group. It checks that every message arrives as it should, and shows rat
 	fmt.Fprint(w, "\nScenarios (each flag that is given changes one of their numbers):\n\n")
 	list := func(all []load.Scenario) {
 		for _, s := range all {
-			rate := ""
-			if s.Rate > 0 {
-				rate = ", " + load.FormatRate(s.Rate) + " msgs/s"
-			}
-			fmt.Fprintf(w, "  %-14s %s%s\n                 %s\n", s.Name, s.Shape(), rate, s.About)
+			describe(w, s)
 		}
 	}
 	list(load.Scenarios())
@@ -80,8 +81,8 @@ dead-lettered (after -deliveries failures; also counts as processed).
 
 When publishing is over, a run with a group ends what made it slow, lets everything be processed, and compares positions.
 
-Exit code: 0 all is well, 1 the run failed, 2 one of the counters above is not 0 (or the arguments make no sense), 3 the rate was
-not reached. After Ctrl-C the run drains and shows the result so far, and the code says the same of that; a rate counts as
+Exit code: 0 all is well, 1 the run failed, 2 one of the counters above is not 0 (or the arguments make no sense), 99 an objective
+of -slo was missed, 3 the rate was not reached. After Ctrl-C the run drains and shows the result so far, and the code says the same of that; a rate counts as
 reached if it was until then. A second Ctrl-C kills.
 `)
 }

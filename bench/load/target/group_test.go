@@ -22,7 +22,7 @@ func moment(t *testing.T, name string) load.Scenario {
 	t.Helper()
 	s, ok := load.ScenarioNamed(name)
 	require.True(t, ok)
-	s.Warmup, s.Duration, s.NoPlacement = 5*time.Millisecond, 60*time.Millisecond, true
+	s.Warmup, s.Duration, s.NoPlacement, s.NoFloor = 5*time.Millisecond, 60*time.Millisecond, true, true
 	if s.Rate > 5000 {
 		s.Rate = 5000
 	}

@@ -74,3 +74,6 @@ func (t *TestRecorder) Record(v int64)             { t.r.record(v) }
 func (t *TestRecorder) Ask()                       { t.turn.Add(1) }
 func (t *TestRecorder) Collect(into ...*Histogram) { t.r.collect(into...) }
 func (t *TestRecorder) Finish(into *Histogram)     { t.r.finish(into) }
+
+// WindowLength opens windowLength.
+func (s Scenario) WindowLength() time.Duration { return s.windowLength() }

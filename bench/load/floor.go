@@ -19,7 +19,7 @@ type Floor struct {
 }
 
 const (
-	floorLeast = 5 * time.Millisecond
+	floorLeast = 10 * time.Millisecond
 	floorMost  = 300 * time.Millisecond
 )
 

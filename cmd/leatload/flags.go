@@ -204,6 +204,8 @@ func (o *options) parse(args []string, stderr io.Writer, command string, more fu
 	if fs.NArg() > 0 {
 		return fail("unexpected argument %q: flags come as -name value", fs.Arg(0))
 	}
+	given := map[string]bool{}
+	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
 	if o.file != "" {
 		if err := applyFile(fs, o.file); err != nil {
 			return fail("%w", err)
@@ -232,6 +234,11 @@ func (o *options) parse(args []string, stderr io.Writer, command string, more fu
 	}
 	if s := &o.scenario; !stops && s.Stop >= s.Duration {
 		s.Stop = max(s.Duration/3, 0) // the scenario's own stop, in a shorter run
+	}
+	if o.prepare != nil {
+		if err := o.prepare(given); err != nil {
+			return fail("%w", err)
+		}
 	}
 	if err := load.Check(o.target, o.scenario); err != nil {
 		return fail("%w", plain(err, *o))

@@ -68,6 +68,10 @@ type options struct {
 	file     string
 	floor    bool
 	quiet    bool
+
+	// prepare, if not nil, is what a sub-command does before the scenario is checked, given the flags that were, without
+	// those of a file.
+	prepare func(given map[string]bool) error
 }
 
 // run makes the run and shows it.

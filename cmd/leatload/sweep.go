@@ -44,10 +44,8 @@ func runSweep(ctx context.Context, args []string, stdout, stderr io.Writer) int 
 	var o options
 	var c sweep.Config
 	var page string
-	given := map[string]bool{}
-	var flags *flag.FlagSet
+	o.prepare = func(given map[string]bool) error { return o.prepareSweep(&c, given, page) }
 	err := o.parse(args, stderr, "sweep", func(fs *flag.FlagSet) {
-		flags = fs
 		fs.Float64Var(&c.From, "from", 10_000, "the first `rate`, an easy one, in messages a second, above 0")
 		fs.Float64Var(&c.To, "to", 0, "a `rate` that is not exceeded, above -from; 0: none")
 		fs.Float64Var(&c.Factor, "factor", 2, "by how much the rate is raised while all is well, above 1")
@@ -61,28 +59,11 @@ func runSweep(ctx context.Context, args []string, stdout, stderr io.Writer) int 
 	case err != nil:
 		return exitUsage
 	}
-	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
-	if err := o.checkSweep(&c, given, page); err != nil {
-		_ = complain(stderr, "sweep", err)
-		return exitUsage
-	}
-	if !given["duration"] {
-		o.scenario.Duration = sweepDuration
-	}
-	if !given["warmup"] {
-		o.scenario.Warmup = sweepWarmup
-	}
-	if o.scenario.Stop >= o.scenario.Duration {
-		o.scenario.Stop = o.scenario.Duration / 3
-	}
-	if o.slo == nil {
-		o.slo, _ = slo.Parse(sweepSLO) // a test has read it
-	}
 	return o.sweep(ctx, c, page, stdout, stderr)
 }
 
-// checkSweep says what is wrong with the flags of a search.
-func (o *options) checkSweep(c *sweep.Config, given map[string]bool, page string) error {
+// prepareSweep sets what a search has by itself, and says what is wrong with its flags.
+func (o *options) prepareSweep(c *sweep.Config, given map[string]bool, page string) error {
 	switch {
 	case given["rate"]:
 		return errors.New("-rate is what sweep searches for: use -from, and -to")
@@ -100,6 +81,22 @@ func (o *options) checkSweep(c *sweep.Config, given map[string]bool, page string
 		return errors.New("-csv, -hgrm and -hlog are of one run: use them with leatload run, and -rate")
 	case page == "-" && o.out.json == "-":
 		return errors.New("-o and -json are both -: only one of them can be standard output")
+	}
+	s := &o.scenario
+	s.Rate = c.From
+	if !given["duration"] {
+		s.Duration = sweepDuration
+	}
+	if !given["warmup"] {
+		s.Warmup = sweepWarmup
+	}
+	if !given["stop"] && s.Stop >= s.Duration {
+		s.Stop = s.Duration / 3
+	}
+	if o.slo == nil {
+		var err error
+		o.slo, err = slo.Parse(sweepSLO)
+		return err
 	}
 	return nil
 }
@@ -121,7 +118,11 @@ func (o *options) sweep(ctx context.Context, c sweep.Config, page string, stdout
 	knee, err := sweep.Find(ctx, c, func(ctx context.Context, rate float64) (sweep.Outcome, error) {
 		s := o.scenario
 		s.Rate = rate
+		if rate*s.Duration.Seconds() < 1 {
+			return sweep.Outcome{}, nil // not one message: as low as it goes
+		}
 		res, err := o.measure(ctx, s)
+		o.floor = false // once is enough
 		if err != nil {
 			return sweep.Outcome{}, err
 		}

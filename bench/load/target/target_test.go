@@ -148,3 +148,60 @@ func TestLeat_AppenderNeedsAPartitionEach(t *testing.T) {
 	require.ErrorIs(t, err, target.ErrUnsupported)
 	assert.ErrorContains(t, err, "3 producers need at least 3 partitions, not 1")
 }
+
+// TestLeat_Backlog: the readers stop, everything that comes meanwhile waits for them, and producers do not.
+func TestLeat_Backlog(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	s := brief(t, "backlog")
+	s.Messages, s.Duration, s.Stop, s.Rate, s.Subscribers = 0, 300*time.Millisecond, 100*time.Millisecond, 20_000, 1
+	res, err := load.Run(t.Context(), target.Leat{}, s)
+	require.NoError(t, err)
+	require.False(t, res.Faults.Any())
+	require.NotNil(t, res.Backlog)
+	assert.GreaterOrEqual(t, res.Backlog.StoppedS, 0.1)
+	assert.Positive(t, res.Backlog.Messages)
+	assert.LessOrEqual(t, res.Backlog.Messages, res.Sent)
+	assert.GreaterOrEqual(t, res.Latency.E2E.Max, int64(90*time.Millisecond), "who came first has waited for all of it")
+	var b bytes.Buffer
+	require.NoError(t, res.WriteText(&b))
+	assert.Contains(t, b.String(), "\nbacklog    readers stood still for 0.1")
+}
+
+// TestLeat_BacklogMustFit: what cannot be kept is refused beforehand.
+func TestLeat_BacklogMustFit(t *testing.T) {
+	s := brief(t, "backlog")
+	s.Stop, s.Rate = 59*time.Second, 1e8
+	err := load.Check(target.Leat{}, s)
+	require.ErrorIs(t, err, target.ErrUnsupported)
+	assert.ErrorContains(t, err, "what comes while the readers are stopped")
+}
+
+// TestLeat_ReplayStorm reads all again and again while the ring drops what is old.
+func TestLeat_ReplayStorm(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	s := brief(t, "replay-storm")
+	s.Messages, s.Rate, s.Size = 50_000, 0, 1000 // more than leat keeps of each partition
+	res, err := load.Run(t.Context(), target.Leat{}, s)
+	require.NoError(t, err)
+	require.False(t, res.Faults.Any(), "%v", res.Lanes)
+	require.NotNil(t, res.Replay)
+	assert.Positive(t, res.Replay.Passes)
+	assert.Positive(t, res.Replay.Messages)
+	assert.Equal(t, uint64(50_000), res.Received)
+}
+
+// TestLeat_KeysInEveryWay: keys choose partitions whatever the way to publish.
+func TestLeat_KeysInEveryWay(t *testing.T) {
+	for _, publish := range []string{"async", "sync", "batch", "appender"} {
+		s := brief(t, "hot-key")
+		s.Publish, s.Rate, s.Producers = publish, 0, 1
+		res, err := load.Run(t.Context(), target.Leat{}, s)
+		require.NoError(t, err)
+		require.NoError(t, res.Err(), publish)
+		most, least := uint64(0), uint64(s.Messages)
+		for _, l := range res.Lanes {
+			most, least = max(most, l.Received), min(least, l.Received)
+		}
+		assert.Greater(t, most, least+uint64(s.Messages)/20, "%s: partitions have far from equal shares", publish)
+	}
+}

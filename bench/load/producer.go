@@ -14,8 +14,10 @@ import (
 type producer struct {
 	_ atomicx.Pad
 	// sent is how many messages have been published. Written by the producer with a release store, read by the collector,
-	// publishes nothing else. blocked is for how long calls have taken more than blockedFrom; the same.
-	sent    atomicx.Uint64
+	// publishes nothing else.
+	sent atomicx.Uint64
+	// blocked is for how many nanoseconds calls took that took blockedFrom or more. Written by the producer with a release store,
+	// read by the collector, publishes nothing else.
 	blocked atomicx.Uint64
 	_       atomicx.Pad
 

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"os"
 	"reflect"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leatlog/leat/bench/load"
+	"github.com/leatlog/leat/bench/load/export"
 	"github.com/leatlog/leat/bench/load/slo"
 	"github.com/leatlog/leat/bench/load/stream"
 )
@@ -300,5 +303,27 @@ func TestScenario_NewFieldsAreChecked(t *testing.T) {
 		err := s.Validate()
 		require.ErrorIs(t, err, load.ErrScenario)
 		assert.ErrorContains(t, err, want)
+	}
+}
+
+// TestResult_MDNamesAllFields: what is documented is what is there.
+func TestResult_MDNamesAllFields(t *testing.T) {
+	text, err := os.ReadFile("RESULT.md")
+	require.NoError(t, err)
+	var names func(reflect.Type)
+	names = func(typ reflect.Type) {
+		for i := range typ.NumField() {
+			f := typ.Field(i)
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if name == "" {
+				names(f.Type) // embedded
+				continue
+			}
+			assert.Contains(t, string(text), "`"+name+"`")
+		}
+	}
+	for _, v := range []any{load.Result{}, load.Latency{}, load.Floor{}, load.BacklogResult{}, load.ReplayResult{}, load.Placement{},
+		export.Window{}, export.Summary{}} {
+		names(reflect.TypeOf(v))
 	}
 }

@@ -285,3 +285,15 @@ func TestRead_Refuses(t *testing.T) {
 		assert.ErrorContains(t, err, wrong)
 	}
 }
+
+// TestRead_ShortLastWindow: the rate of a moment at the very end is not drawn.
+func TestRead_ShortLastWindow(t *testing.T) {
+	read := func(last string) int {
+		run, err := report.Read("a", strings.NewReader(`{"schema": 1, "rate_msgs_per_s": 1, "windows": [
+			{"from_s": 0, "to_s": 0.25}, {"from_s": 0.25, "to_s": 0.5}, {"from_s": 0.5, "to_s": `+last+`}]}`))
+		require.NoError(t, err)
+		return len(run.Windows)
+	}
+	assert.Equal(t, 2, read("0.504"))
+	assert.Equal(t, 3, read("0.7"))
+}

@@ -118,7 +118,20 @@ func Read(name string, r io.Reader) (Run, error) {
 			return Run{}, fmt.Errorf("%w: the histogram of %s: %w", ErrRead, l.name, err)
 		}
 	}
+	run.trim()
 	return run, nil
+}
+
+// trim leaves out a last window that is only a fraction: what came in a moment is no rate.
+func (r *Run) trim() {
+	n := len(r.Windows)
+	if n < 2 {
+		return
+	}
+	last, before := r.Windows[n-1], r.Windows[n-2]
+	if last.ToS-last.FromS < (before.ToS-before.FromS)/2 {
+		r.Windows = r.Windows[:n-1]
+	}
 }
 
 // named is a latency and what it is.

@@ -88,6 +88,9 @@ type Result struct {
 	GCPauseNs int64  `json:"gc_pause_ns"`
 	BlockedNs int64  `json:"blocked_ns"`
 	Dropped   uint64 `json:"dropped"`
+	// HeapStart and HeapEnd are the size of all objects on the heap, dead ones included that were not swept yet.
+	HeapStart uint64 `json:"heap_start_bytes"`
+	HeapEnd   uint64 `json:"heap_end_bytes"`
 
 	Latency struct {
 		Publish Latency `json:"publish"`
@@ -219,6 +222,7 @@ func (r *run) rates(res *Result, ended int64, last mark) {
 	}
 	res.Cores = float64(last.cpu-r.warm.cpu) / 1e9 / took
 	res.GCs, res.GCPauseNs = uint64(last.gcs-r.warm.gcs), last.pauses-r.warm.pauses
+	res.HeapStart, res.HeapEnd = r.warm.heap, last.heap
 	res.BlockedNs, res.Dropped = int64(last.blocked-r.warm.blocked), last.dropped
 	if n := float64(last.sent - r.warm.sent); n > 0 {
 		res.CPUNsPerMsg = float64(last.cpu-r.warm.cpu) / n

@@ -1,6 +1,7 @@
 package load_test
 
 import (
+	"bytes"
 	"context"
 	"math"
 	"math/rand/v2"
@@ -13,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leatlog/leat/bench/load"
+	"github.com/leatlog/leat/bench/load/compare"
 	"github.com/leatlog/leat/bench/load/slo"
 	"github.com/leatlog/leat/bench/load/stream"
 )
@@ -104,4 +106,36 @@ func agree(t *testing.T, list []int64, res load.Result, name string) {
 	}
 	most, _ := res.Figure(slo.Metric{Name: name, Stat: "max"})
 	assert.InDelta(t, float64(list[len(list)-1]), most, 0, "the largest is exact")
+}
+
+// TestCompare_FindsATargetThatIsSlower: two runs whose targets take the same time, in the mean, do not differ, and one that takes a
+// fifth more is found, saturating as well as paced.
+func TestCompare_FindsATargetThatIsSlower(t *testing.T) {
+	run := func(rate, takes float64, seed uint64) (out compare.Run) {
+		synctest.Test(t, func(t *testing.T) {
+			s := open(rate, 6*time.Second)
+			s.SampleEvery = 7
+			rng := rand.New(rand.NewPCG(seed, 0))
+			res, err := load.Run(t.Context(), &direct{publish: func(context.Context, int, int) error {
+				time.Sleep(time.Duration(takes * (0.9 + 0.2*rng.Float64()) * float64(time.Millisecond)))
+				return nil
+			}}, s)
+			require.NoError(t, err)
+			require.NoError(t, res.Err())
+			var b bytes.Buffer
+			require.NoError(t, res.WriteJSON(&b))
+			out, err = compare.Read(&b)
+			require.NoError(t, err)
+		})
+		return out
+	}
+	for _, rate := range []float64{0, 500} {
+		a := run(rate, 1, 1)
+		same := compare.Compare(a, run(rate, 1, 2), compare.Options{})
+		assert.Equal(t, compare.Same, same.Verdict, "rate %v: %s", rate, same.Text)
+		assert.Equal(t, compare.ExitSame, same.Exit())
+		slower := compare.Compare(a, run(rate, 1.2, 3), compare.Options{})
+		assert.Equal(t, compare.Worse, slower.Verdict, "rate %v: %s", rate, slower.Text)
+		assert.Equal(t, compare.ExitWorse, slower.Exit())
+	}
 }

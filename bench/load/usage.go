@@ -12,7 +12,8 @@ type usage struct {
 	allocs uint64
 	bytes  uint64
 	gcs    int64
-	pauses int64 // ns, of all collections
+	pauses int64  // ns, of all collections
+	heap   uint64 // bytes of objects, dead ones included that were not swept yet
 }
 
 // usageNow takes the figures without stopping the world.
@@ -21,6 +22,7 @@ func usageNow(c *Clock) usage {
 		{Name: "/gc/heap/allocs:objects"},
 		{Name: "/gc/heap/tiny/allocs:objects"},
 		{Name: "/gc/heap/allocs:bytes"},
+		{Name: "/memory/classes/heap/objects:bytes"},
 	}
 	metrics.Read(s)
 	value := func(i int) uint64 {
@@ -32,6 +34,6 @@ func usageNow(c *Clock) usage {
 	var gc debug.GCStats
 	debug.ReadGCStats(&gc)
 	return usage{
-		at: c.Now(), cpu: CPUTime(), allocs: value(0) + value(1), bytes: value(2), gcs: gc.NumGC, pauses: int64(gc.PauseTotal),
+		at: c.Now(), cpu: CPUTime(), allocs: value(0) + value(1), bytes: value(2), gcs: gc.NumGC, pauses: int64(gc.PauseTotal), heap: value(3),
 	}
 }

@@ -25,6 +25,8 @@ type Window struct {
 	GCs     uint64        // collections that ended in this window
 	GCPause time.Duration // how long they stopped the world
 	Cores   float64       // how many processors were busy with the process
+
+	Messages uint64 // how many messages the run is to have at the most; 0: no limit
 }
 
 const (
@@ -191,7 +193,7 @@ func (r *run) addWindow(m mark, took float64) {
 		Sent: sent, PublishMsgsPerS: float64(sent) / took, RateMsgsPerS: float64(sent) / took, Lag: m.lag(),
 		E2E: w.e2e.summary(), Publish: w.publish.summary(), Delay: w.delay.summary(),
 		Cores: float64(m.cpu-b.cpu) / 1e9 / took, GCs: uint64(m.gcs - b.gcs), GCPauseNs: m.pauses - b.pauses,
-		BlockedNs: int64(m.blocked - b.blocked), Dropped: m.dropped - b.dropped,
+		BlockedNs: int64(m.blocked - b.blocked), Dropped: m.dropped - b.dropped, HeapBytes: m.heap,
 	}
 	for c, n := range m.accepted {
 		if rate := float64(n-b.accepted[c]) / took; c == 0 || rate < x.RateMsgsPerS {
@@ -220,7 +222,7 @@ func (r *run) live(m mark) {
 	b := &w.live
 	took := float64(m.at-b.at) / 1e9
 	r.s.Live(Window{
-		Elapsed: time.Duration(m.at - r.phases.start), Of: r.s.Warmup + r.s.Duration, Warmup: b.at < r.phases.measured,
+		Elapsed: time.Duration(m.at - r.phases.start), Of: r.s.Warmup + r.s.Duration, Messages: uint64(r.s.Messages), Warmup: b.at < r.phases.measured,
 		Sent: m.sent, Rate: float64(m.sent-b.sent) / took, Lag: m.lag(), Delay: time.Duration(w.liveDelay.Max()),
 		Samples: w.liveE2E.Count(), P50: time.Duration(w.liveE2E.Percentile(50)),
 		P99: time.Duration(w.liveE2E.Percentile(99)), Max: time.Duration(w.liveE2E.Max()),

@@ -90,11 +90,10 @@ func readFrom(name string, read func(io.Reader) error) error {
 func flagList(w io.Writer, fs *flag.FlagSet) {
 	fmt.Fprint(w, "Flags:\n\n")
 	fs.VisitAll(func(f *flag.Flag) {
-		arg, text := flag.UnquoteUsage(f)
-		fmt.Fprintf(w, "  %-24s %s", "-"+f.Name+" "+arg, text)
-		if f.DefValue != "" && f.DefValue != "false" && f.DefValue != "0" {
-			fmt.Fprintf(w, " (default %s)", f.DefValue)
+		more := ""
+		if f.DefValue != "" && f.DefValue != "false" && f.DefValue != "0" && f.DefValue != "0s" {
+			more = " (default " + f.DefValue + ")"
 		}
-		fmt.Fprintln(w)
+		flagLine(w, f, more)
 	})
 }

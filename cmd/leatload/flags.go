@@ -137,12 +137,12 @@ func (o *options) flagSet(flags *load.Scenario, name, engine *string) *flag.Flag
 	fs.IntVar(&flags.Subscribers, "subscribers", 0, "how many push subscribers see every message")
 	fs.IntVar(&flags.Size, "size", 0, fmt.Sprintf("`bytes` in a message, at least %d", load.MinSize))
 	fs.Var(parsed[stream.Sizes]{&flags.Sizes, func(text string) (stream.Sizes, error) { return stream.ParseSizes(text, load.MinSize) }},
-		"sizes", "how large `messages` are, if not all alike: "+stream.SizeForms)
+		"sizes", "the `form` of their sizes, if not all are alike: "+stream.SizeForms)
 	fs.Float64Var(&flags.Rate, "rate", 0, "`messages` a second, all producers together; 0: as fast as possible")
 	fs.Var(parsed[stream.Arrival]{&flags.Arrival, stream.ParseArrival}, "arrival",
-		"how `they` come, with -rate: "+stream.ArrivalForms)
+		"the `form` in which messages come, with -rate: "+stream.ArrivalForms)
 	fs.Var(parsed[stream.Keys]{&flags.Keys, stream.ParseKeys}, "keys",
-		"which `keys` messages have, which choose the partition: "+stream.KeyForms)
+		"the `form` of their keys, which choose the partition: "+stream.KeyForms)
 	fs.StringVar(&flags.Publish, "publish", "", "`mode` in which leat publishes: async (default), sync, batch, appender")
 	fs.StringVar(&flags.Wait, "wait", "", "`policy` by which leat's pull readers wait: park (default), yield, spin")
 	fs.IntVar(&flags.Stages, "stages", 0, "how many topics messages go through, one after the other, 1 to 16")
@@ -152,7 +152,7 @@ func (o *options) flagSet(flags *load.Scenario, name, engine *string) *flag.Flag
 	fs.DurationVar(&flags.Warmup, "warmup", 0, "how long to run before that, such as 1s")
 	fs.Int64Var(&flags.Messages, "messages", 0, "end after so many `messages`, warm-up included; 0: no limit but -duration")
 	fs.Uint64Var(&flags.Seed, "seed", 0, "a number from 0 that decides bytes, times, sizes, keys and what fails; same seed, same stream")
-	fs.Var(parsed[slo.SLO]{&o.slo, slo.Parse}, "slo", "`what` the run is to meet, or else exit with 99: "+slo.Forms())
+	fs.Var(parsed[slo.SLO]{&o.slo, slo.Parse}, "slo", "what the run is to meet, or else exit with 99, `objectives` as these: "+slo.Forms())
 	fs.BoolVar(&o.floor, "floor", true, "measure what the generator does by itself, before the run: true or false")
 	fs.BoolVar(&o.quiet, "q", false, "no view while it runs, only the result")
 	o.out.flags(fs)

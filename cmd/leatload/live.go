@@ -93,8 +93,15 @@ func progress(w load.Window, phase string) string {
 	if w.Of > 0 {
 		share = min(float64(w.Elapsed)/float64(w.Of), 1)
 	}
+	byMessages := w.Messages > 0 && float64(w.Sent)/float64(w.Messages) > share
+	if byMessages {
+		share = min(float64(w.Sent)/float64(w.Messages), 1)
+	}
 	full := int(share * width)
 	left := max(w.Of-w.Elapsed, 0).Round(time.Second)
+	if byMessages && share > 0 {
+		left = time.Duration(float64(w.Elapsed) * (1 - share) / share).Round(time.Second)
+	}
 	state := fmt.Sprintf("%v left", left)
 	if left == 0 {
 		state, phase = "waiting for what is still to come", "over"

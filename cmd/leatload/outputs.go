@@ -22,9 +22,10 @@ type outputs struct{ json, csv, hgrm, hlog string }
 func (o *outputs) flags(fs *flag.FlagSet) {
 	fs.StringVar(&o.json, "json", "", "write the result as JSON to this `file`; - is standard output. leatload compare, report and -file read it")
 	fs.StringVar(&o.csv, "csv", "", "write a line for each window to this `file`, as comma-separated values; - is standard output")
-	fs.StringVar(&o.hgrm, "hgrm", "", "write the percentiles of e2e in microseconds to this `file`, for the HdrHistogram plotter; a % in\n"+
-		"                           its name stands for e2e, publish and delay: three files")
-	fs.StringVar(&o.hlog, "hlog", "", "write a histogram for each window to this `file`, as HdrHistogram logs have them")
+	fs.StringVar(&o.hgrm, "hgrm", "", "write the percentiles of e2e in microseconds to this `file`, for the HdrHistogram plotter; a % in "+
+		"its name stands for e2e, publish and delay: three files")
+	fs.StringVar(&o.hlog, "hlog", "", "write a histogram for each window to this `file`, as HdrHistogram logs have them; writing it "+
+		"allocates, and counts as the process's allocations")
 }
 
 // toStdout reports whether standard output belongs to one of them.

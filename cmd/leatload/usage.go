@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/leatlog/leat/bench/load"
 	"github.com/leatlog/leat/bench/load/target"
@@ -46,8 +47,7 @@ consumer group. It checks that every message arrives as it should, and shows rat
 	show := func(group bool) {
 		fs.VisitAll(func(f *flag.Flag) {
 			if slices.Contains(groups, f.Name) == group {
-				arg, text := flag.UnquoteUsage(f)
-				fmt.Fprintf(w, "  %-24s %s%s\n", "-"+f.Name+" "+arg, text, defaultOf(f.Name))
+				flagLine(w, f, defaultOf(f.Name))
 			}
 		})
 	}
@@ -85,6 +85,21 @@ Exit code: 0 all is well, 1 the run failed, 2 one of the counters above is not 0
 of -slo was missed, 3 the rate was not reached. After Ctrl-C the run drains and shows the result so far, and the code says the same of that; a rate counts as
 reached if it was until then. A second Ctrl-C kills.
 `)
+}
+
+// flagLine tells of a flag, on as many lines as that takes.
+func flagLine(w io.Writer, f *flag.Flag, more string) {
+	const indent, width = 27, 130
+	arg, text := flag.UnquoteUsage(f)
+	line := fmt.Sprintf("  %-*s", indent-3, "-"+f.Name+" "+arg)
+	for word := range strings.FieldsSeq(text + more) {
+		if len(line)+1+len(word) > width {
+			fmt.Fprintln(w, line)
+			line = strings.Repeat(" ", indent-1)
+		}
+		line += " " + word
+	}
+	fmt.Fprintln(w, line)
 }
 
 // defaultOf tells a flag's default, as the default scenario has it.

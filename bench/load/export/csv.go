@@ -45,6 +45,8 @@ type Window struct {
 	// says so.
 	BlockedNs int64  `json:"blocked_ns"`
 	Dropped   uint64 `json:"dropped"`
+	// HeapBytes is the size of all objects on the heap when the window ended, dead ones included that were not swept yet.
+	HeapBytes uint64 `json:"heap_bytes"`
 }
 
 // columns of the CSV form, and how to write them. New ones go to the end.
@@ -79,6 +81,7 @@ var columns = []struct {
 	{"gc_pause_ns", func(w *Window) string { return strconv.FormatInt(w.GCPauseNs, 10) }},
 	{"blocked_ns", func(w *Window) string { return strconv.FormatInt(w.BlockedNs, 10) }},
 	{"dropped", func(w *Window) string { return whole(w.Dropped) }},
+	{"heap_bytes", func(w *Window) string { return whole(w.HeapBytes) }},
 }
 
 // cell is empty if there is nothing, which is not the same as 0.

@@ -205,3 +205,46 @@ func TestLeat_KeysInEveryWay(t *testing.T) {
 		assert.Greater(t, most, least+uint64(s.Messages)/20, "%s: partitions have far from equal shares", publish)
 	}
 }
+
+// TestTargets_MixedSizes: every target, every way to publish, and a group, with messages of many sizes and keys.
+func TestTargets_MixedSizes(t *testing.T) {
+	soak := brief(t, "soak")
+	soak.Rate, soak.Arrival = 0, stream.Arrival{}
+	group := brief(t, "group")
+	group.Sizes, group.Keys = soak.Sizes, soak.Keys
+	for _, c := range []struct {
+		tgt load.Target
+		s   load.Scenario
+		how string
+	}{
+		{target.Chan{}, soak, ""}, {target.MutexLog{}, soak, ""}, {target.Leat{}, group, ""}, {target.Leat{}, group, "batch"},
+		{target.Leat{}, soak, "async"}, {target.Leat{}, soak, "sync"}, {target.Leat{}, soak, "batch"}, {target.Leat{}, soak, "appender"},
+	} {
+		t.Run(c.tgt.Name()+"/"+c.s.Name+"/"+c.how, func(t *testing.T) {
+			defer goleak.VerifyNone(t)
+			c.s.Publish = c.how
+			res, err := load.Run(t.Context(), c.tgt, c.s)
+			require.NoError(t, err)
+			require.NoError(t, res.Err(), "%v", res.Lanes)
+			assert.Equal(t, uint64(c.s.Messages)*uint64(c.s.Consumers()), res.Received)
+			assert.Equal(t, "lognormal:200:1:16384", res.Sizes)
+			assert.InDelta(t, 329, res.SizeMean, 1, "200 * exp(1/2), about")
+		})
+	}
+}
+
+// TestPipeline_EveryTarget: through five stages, in order, all of it, and the time counts from the first.
+func TestPipeline_EveryTarget(t *testing.T) {
+	for _, tgt := range target.All() {
+		t.Run(tgt.Name(), func(t *testing.T) {
+			defer goleak.VerifyNone(t)
+			s := brief(t, "pipeline")
+			s.Stages, s.Rate, s.Readers, s.Subscribers, s.Producers = 5, 0, 2, 1, 3
+			res, err := load.Run(t.Context(), tgt, s)
+			require.NoError(t, err)
+			require.NoError(t, res.Err(), "%v", res.Lanes)
+			assert.Equal(t, uint64(3*s.Messages), res.Received)
+			assert.Equal(t, 5, res.Stages)
+		})
+	}
+}

@@ -14,7 +14,7 @@ type Floor struct {
 	Publish      Latency `json:"publish_ns"`
 	Delay        Latency `json:"delay_ns"`
 	E2E          Latency `json:"e2e_ns"`
-	// RateHeld says that the generator alone held the rate that is asked for. If not, no target can.
+	// RateHeld says that the generator alone held the rate that is asked for. If not, the machine cannot, or was busy.
 	RateHeld bool `json:"rate_held"`
 }
 

@@ -98,6 +98,13 @@ func (g *gate) release(r *run, now int64) {
 	}
 }
 
+// openGate lets readers go on, if there is something that stops them, and lets nothing stop them any more.
+func (r *run) openGate() {
+	if r.gate != nil {
+		r.gate.release(r, r.clock.Now())
+	}
+}
+
 // result returns how readers caught up, or nil if they were never stopped.
 func (g *gate) result() *BacklogResult {
 	if g.stoppedS == 0 {

@@ -57,7 +57,8 @@ func (f Faults) String() string {
 
 // Lane is what one reader or subscriber got from one partition.
 type Lane struct {
-	// Consumer is "reader 0" or "subscriber 2".
+	// Consumer is "reader 0" or "subscriber 2"; "replay 1" is one that read all partitions again and again, whose Partition is where
+	// the first fault was, or -1.
 	Consumer  string `json:"consumer"`
 	Partition int    `json:"partition"`
 	// Received counts every delivery, wrong ones included.

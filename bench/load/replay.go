@@ -9,7 +9,7 @@ import (
 
 // rerun is a reader that reads all that is kept, again and again. One goroutine runs it.
 type rerun struct {
-	lane   Lane
+	lane   Lane // of all partitions: -1, or where the first fault was
 	passes uint64
 	last   []int64 // for each producer, the number of the last message in this pass, or -1
 	err    error
@@ -68,7 +68,7 @@ func (x *rerun) deliver(r *run, partition int, p []byte) {
 	_, producer, seq, ok := parse(p, r.s.Sizes.Least(), r.s.Sizes.Most(), partition)
 	if !ok || producer >= len(x.last) {
 		x.lane.Corrupt++
-		x.fault("delivery %d (of %d bytes) is damaged or was not sent here", x.lane.Received, len(p))
+		x.fault(partition, "delivery %d (of %d bytes) is damaged or was not sent here", x.lane.Received, len(p))
 		return
 	}
 	last := x.last[producer]
@@ -77,21 +77,23 @@ func (x *rerun) deliver(r *run, partition int, p []byte) {
 	case n > last:
 		x.lane.Gap++
 		x.lane.Lost += uint64(n - last - 1)
-		x.fault("partition %d, producer %d: %d came where %d was due", partition, producer, n, last+1)
+		x.fault(partition, "producer %d: %d came where %d was due", producer, n, last+1)
 	case n == last:
 		x.lane.Duplicated++
-		x.fault("partition %d, producer %d: %d came again", partition, producer, n)
+		x.fault(partition, "producer %d: %d came again", producer, n)
 		return
 	default:
 		x.lane.Reordered++
-		x.fault("partition %d, producer %d: %d came after %d", partition, producer, n, last)
+		x.fault(partition, "producer %d: %d came after %d", producer, n, last)
 		return
 	}
 	x.last[producer] = int64(seq)
 }
 
-func (x *rerun) fault(format string, args ...any) {
+// fault keeps the first fault's story, and where it was.
+func (x *rerun) fault(partition int, format string, args ...any) {
 	if x.lane.FirstFault == "" {
+		x.lane.Partition = partition
 		x.lane.FirstFault = fmt.Sprintf(format, args...)
 	}
 }

@@ -108,10 +108,10 @@ func Run(ctx context.Context, target Target, s Scenario) (Result, error) {
 	r.launch(publishCtx)
 
 	interrupted, err := r.watch(ctx, giveUp)
-	if r.gate != nil {
-		r.gate.release(r, r.clock.Now())
+	r.openGate()
+	if !errors.Is(err, ErrStuck) {
+		r.endStorm()
 	}
-	r.endStorm()
 	if r.g != nil {
 		r.g.ended()
 	}
@@ -317,9 +317,11 @@ func (r *run) watch(ctx context.Context, giveUp func()) (interrupted bool, err e
 		case <-canceled:
 			canceled, interrupted = nil, true
 			r.halt.Store(true)
+			r.openGate() // producers may be waiting for room
 		case err = <-failed:
 			failed = nil
 			r.halt.Store(true)
+			r.openGate()
 		}
 		now = r.clock.Now()
 		if r.s.Rate == 0 && now >= r.phases.end {

@@ -145,7 +145,7 @@ func (r Result) floor(p printer) {
 	}
 	p("\n")
 	if !f.RateHeld {
-		p("           and it did not hold the rate that was asked for: no target can here\n")
+		p("           and even so the rate was not held: the machine has other things to do, or cannot\n")
 	}
 }
 

@@ -82,7 +82,7 @@ func picture(w load.Window) []string {
 		fmt.Sprintf("  lag      %9d msgs     dropped %d", w.Lag, w.Dropped),
 		fmt.Sprintf("  e2e      %s", e2e),
 		fmt.Sprintf("  producers  up to %s late, blocked for %s", late, load.FormatDuration(w.Blocked)),
-		fmt.Sprintf("  process    %.2f processors busy, %d collections (%s stopped)", w.Cores, w.GCs, load.FormatDuration(w.GCPause)),
+		fmt.Sprintf("  process    %.2f processors busy, collections: %d (%s stopped)", w.Cores, w.GCs, load.FormatDuration(w.GCPause)),
 	}
 }
 

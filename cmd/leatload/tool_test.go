@@ -352,7 +352,7 @@ func TestView(t *testing.T) {
 	first := painted.String()
 	assert.NotContains(t, first, "A\x1b", "there is nothing to go back over")
 	assert.Contains(t, first, "[#########.....................]  30 %  measuring  7s left\n")
-	for _, text := range []string{"12.3 k msgs/s", "lag", "p50 1.00us   p99 2.00us   max 3.00us", "4.00us late, blocked for 1.00ms", "1.50 processors busy, 2 collections (5.00us stopped)"} {
+	for _, text := range []string{"12.3 k msgs/s", "lag", "p50 1.00us   p99 2.00us   max 3.00us", "4.00us late, blocked for 1.00ms", "1.50 processors busy, collections: 2 (5.00us stopped)"} {
 		assert.Contains(t, first, text)
 	}
 	for line := range strings.Lines(first) {

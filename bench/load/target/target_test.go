@@ -2,6 +2,7 @@ package target_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -245,6 +246,32 @@ func TestPipeline_EveryTarget(t *testing.T) {
 			require.NoError(t, res.Err(), "%v", res.Lanes)
 			assert.Equal(t, uint64(3*s.Messages), res.Received)
 			assert.Equal(t, 5, res.Stages)
+		})
+	}
+}
+
+// TestBacklog_Interrupted: Ctrl-C while the readers stand still and the producers wait for room.
+func TestBacklog_Interrupted(t *testing.T) {
+	for _, tgt := range target.All() {
+		t.Run(tgt.Name(), func(t *testing.T) {
+			defer goleak.VerifyNone(t)
+			s := brief(t, "backlog")
+			s.Messages, s.Rate, s.Duration, s.Stop, s.Window = 0, 0, time.Hour, 50*time.Minute, 50*time.Millisecond
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			var last uint64
+			s.Intervals = func(_, to time.Duration, _, publish, _ *load.Histogram) {
+				if n := publish.Count(); to > 200*time.Millisecond && n == 0 && last == 0 { // everything is full
+					cancel()
+				} else {
+					last = n
+				}
+			}
+			res, err := load.Run(ctx, tgt, s)
+			require.NoError(t, err)
+			assert.True(t, res.Interrupted)
+			assert.False(t, res.Faults.Any())
+			assert.Positive(t, res.Backlog.Messages)
 		})
 	}
 }

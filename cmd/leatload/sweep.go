@@ -14,6 +14,7 @@ import (
 	"github.com/leatlog/leat/bench/load/report"
 	"github.com/leatlog/leat/bench/load/slo"
 	"github.com/leatlog/leat/bench/load/sweep"
+	"github.com/leatlog/leat/bench/load/target"
 )
 
 const (
@@ -123,6 +124,9 @@ func (o *options) sweep(ctx context.Context, c sweep.Config, page string, stdout
 		}
 		res, err := o.measure(ctx, s)
 		o.floor = false // once is enough
+		if errors.Is(err, load.ErrScenario) || errors.Is(err, target.ErrUnsupported) {
+			return sweep.Outcome{Result: plain(err, *o)}, nil // this rate cannot be: more than handlers can do, for example
+		}
 		if err != nil {
 			return sweep.Outcome{}, err
 		}
@@ -157,6 +161,9 @@ func (o *options) sweep(ctx context.Context, c sweep.Config, page string, stdout
 func step(w io.Writer, r sweep.Run) {
 	res, ok := r.Result.(load.Result)
 	if !ok {
+		if err, ok := r.Result.(error); ok {
+			fmt.Fprintf(w, "  %9s msgs/s  cannot be: %v\n", load.FormatRate(r.Rate), err)
+		}
 		return
 	}
 	verdict := "met"

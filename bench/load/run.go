@@ -165,7 +165,8 @@ func (r *run) open(target Target) (err error) {
 		return err
 	}
 	if _, ok := r.inst.(Replayer); !ok && r.s.Replays > 0 {
-		return errors.Join(fmt.Errorf("replays is %d: what %s has delivered cannot be read again", r.s.Replays, target.Name()), r.inst.Close())
+		return errors.Join(fmt.Errorf("%w: replays is %d: what %s has delivered cannot be read again", ErrUnsupported, r.s.Replays, target.Name()),
+			r.inst.Close())
 	}
 	return nil
 }

@@ -174,6 +174,10 @@ func (s Scenario) Validate() error {
 	return err
 }
 
+// ErrUnsupported is to be wrapped by what a target returns for a scenario that it cannot run. The text names the field, and what is
+// allowed.
+var ErrUnsupported = errors.New("target: unsupported scenario")
+
 // Checker is a Target that can say beforehand whether it can run a scenario.
 type Checker interface {
 	Target

@@ -218,7 +218,7 @@ func TestLeat_GroupKeepsWhatIsBehind(t *testing.T) {
 	s := moment(t, "slow-consumer")
 	s.Rate, s.Duration = 1e8, time.Minute
 	err := load.Check(target.Leat{}, s)
-	require.ErrorIs(t, err, target.ErrUnsupported)
+	require.ErrorIs(t, err, load.ErrUnsupported)
 	assert.ErrorContains(t, err, "rate 1e+08")
 
 	_, err = load.Run(t.Context(), target.Chan{}, moment(t, "group"))

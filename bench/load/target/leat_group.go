@@ -52,7 +52,7 @@ func keeps(s *load.Scenario) (int64, error) {
 	}
 	if all > leatBehind {
 		return 0, fmt.Errorf("%w: rate %g: what comes while %s, up to %.1f GB, must be kept, and leat keeps %.1f here",
-			ErrUnsupported, s.Rate, who, all/1e9, float64(leatBehind)/1e9)
+			load.ErrUnsupported, s.Rate, who, all/1e9, float64(leatBehind)/1e9)
 	}
 	if !s.Keys.None() {
 		return need + int64(all), nil
@@ -277,7 +277,7 @@ type subscriber struct{ t *engine.Subscription }
 
 func (m subscriber) Leave() { m.t.Close() }
 func (m subscriber) Evict() error {
-	return fmt.Errorf("%w: evict: subscriptions are not put out", ErrUnsupported)
+	return fmt.Errorf("%w: evict: subscriptions are not put out", load.ErrUnsupported)
 }
 func (m subscriber) Gone() <-chan struct{} { return m.t.Done() }
 

@@ -39,7 +39,7 @@ func TestTargets(t *testing.T) {
 						s := brief(t, named.Name)
 						if s.Replays > 0 && tgt.Name() != "leat" {
 							_, err := load.Run(t.Context(), tgt, s)
-							require.ErrorIs(t, err, target.ErrUnsupported)
+							require.ErrorIs(t, err, load.ErrUnsupported)
 							return
 						}
 						s.Size, s.Sizes, s.Rate = size, stream.Sizes{}, rate
@@ -76,14 +76,14 @@ func TestTargets_RefuseWhatTheyDoNotKnow(t *testing.T) {
 		s := brief(t, "unicast")
 		s.Publish = "nonsense"
 		_, err := load.Run(t.Context(), tgt, s)
-		require.ErrorIs(t, err, target.ErrUnsupported, tgt.Name())
+		require.ErrorIs(t, err, load.ErrUnsupported, tgt.Name())
 		require.ErrorIs(t, err, load.ErrTarget)
 		assert.ErrorContains(t, err, `publish "nonsense": `+tgt.Name()+" knows")
 
 		s = brief(t, "unicast")
 		s.Wait = "nonsense"
 		_, err = load.Run(t.Context(), tgt, s)
-		require.ErrorIs(t, err, target.ErrUnsupported, tgt.Name())
+		require.ErrorIs(t, err, load.ErrUnsupported, tgt.Name())
 		assert.ErrorContains(t, err, `wait "nonsense"`)
 	}
 }
@@ -146,7 +146,7 @@ func TestLeat_AppenderNeedsAPartitionEach(t *testing.T) {
 	s := brief(t, "fan-in")
 	s.Publish = "appender"
 	_, err := load.Run(t.Context(), target.Leat{}, s)
-	require.ErrorIs(t, err, target.ErrUnsupported)
+	require.ErrorIs(t, err, load.ErrUnsupported)
 	assert.ErrorContains(t, err, "3 producers need at least 3 partitions, not 1")
 }
 
@@ -173,7 +173,7 @@ func TestLeat_BacklogMustFit(t *testing.T) {
 	s := brief(t, "backlog")
 	s.Stop, s.Rate = 59*time.Second, 1e8
 	err := load.Check(target.Leat{}, s)
-	require.ErrorIs(t, err, target.ErrUnsupported)
+	require.ErrorIs(t, err, load.ErrUnsupported)
 	assert.ErrorContains(t, err, "what comes while the readers are stopped")
 }
 

@@ -1,8 +1,7 @@
-package main
+package tool
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -16,7 +15,7 @@ import (
 )
 
 // runReport makes a page of results.
-func runReport(_ context.Context, args []string, stdout, stderr io.Writer) int {
+func runReport(args []string, stdout, stderr io.Writer) int {
 	fs := newFlags("leatload report")
 	out := fs.String("o", "report.html", "the `file` to write; - is standard output")
 	title := fs.String("title", "", "the page's `title`; empty: made of the runs' names")

@@ -1,4 +1,4 @@
-package main
+package tool
 
 import (
 	"bytes"
@@ -18,6 +18,7 @@ import (
 
 	"github.com/leatlog/leat/bench/load"
 	"github.com/leatlog/leat/bench/load/slo"
+	"github.com/leatlog/leat/bench/load/target"
 )
 
 // result makes a short run and returns the file of its result.
@@ -326,13 +327,13 @@ func TestSweep(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var out bytes.Buffer
-	assert.Equal(t, exitOK, run(ctx, base, &out, &out))
+	assert.Equal(t, exitOK, Run(ctx, target.All(), base, &out, &out))
 	assert.Contains(t, out.String(), "INTERRUPTED")
 }
 
 // TestHelp_Teaches: each sub-command says how it is used, with an example, and what its exit codes are.
 func TestHelp_Teaches(t *testing.T) {
-	for name := range commands {
+	for _, name := range []string{"list", "compare", "report", "sweep"} {
 		for _, args := range [][]string{{name, "-h"}, {"help", name}} {
 			code, stdout, stderr := call(args...)
 			assert.Equal(t, exitOK, code)
@@ -370,4 +371,34 @@ func TestView(t *testing.T) {
 	v.show(w)
 	assert.True(t, strings.HasPrefix(painted.String(), "\x1b[6A"), "it is painted over")
 	assert.Contains(t, painted.String(), "waiting for what is still to come")
+}
+
+// TestRun_Targets: a program with targets of its own has them in all places, and nothing of others.
+func TestRun_Targets(t *testing.T) {
+	mine := func(args ...string) (code int, stdout, stderr string) {
+		var out, err bytes.Buffer
+		code = Run(t.Context(), []load.Target{twice{}, load.Null{}}, args, &out, &err)
+		return code, out.String(), err.String()
+	}
+	code, _, stderr := mine("-h")
+	assert.Equal(t, exitOK, code)
+	assert.Contains(t, stderr, "what to load: twice, null (default twice)")
+	assert.NotContains(t, stderr, "Scenarios with a group (")
+	for want, args := range map[string][]string{
+		`-engine "leat": must be one of twice, null`: {"-engine", "leat"},
+		"needs them: no engine here has any":         {"-scenario", "churn"},
+		`"sleep": must be one of run`:                {"sleep"},
+	} {
+		code, _, stderr := mine(args...)
+		assert.Equal(t, exitUsage, code, want)
+		assert.Contains(t, stderr, want)
+	}
+	code, stdout, _ := mine(with("-scenario", "unicast", "-readers", "0", "-subscribers", "1", "-q")...)
+	assert.Equal(t, exitWrong, code)
+	assert.Contains(t, stdout, "engine     twice")
+	code, stdout, _ = mine("sweep", "-engine", "null", "-scenario", "unicast", "-readers", "0", "-subscribers", "1", "-from", "1000", "-to", "2000", "-duration",
+		"10ms", "-warmup", "0s", "-slo", "e2e.p50<1h")
+	assert.Contains(t, []int{exitOK, exitMissed}, code)
+	assert.Contains(t, stdout, "on null meets")
+	assert.Panics(t, func() { Run(t.Context(), nil, nil, io.Discard, io.Discard) })
 }

@@ -1,7 +1,6 @@
-package main
+package tool
 
 import (
-	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -11,7 +10,7 @@ import (
 )
 
 // runList lists the scenarios.
-func runList(_ context.Context, args []string, stdout, stderr io.Writer) int {
+func runList(args []string, stdout, stderr io.Writer) int {
 	fs := newFlags("leatload list")
 	more := fs.Bool("v", false, "show all flags that make the scenario, too: true or false")
 	names, err := parseMixed(fs, args)

@@ -1,4 +1,4 @@
-package main
+package tool
 
 import (
 	"errors"
@@ -12,7 +12,6 @@ import (
 	"github.com/leatlog/leat/bench/load"
 	"github.com/leatlog/leat/bench/load/slo"
 	"github.com/leatlog/leat/bench/load/stream"
-	"github.com/leatlog/leat/bench/load/target"
 )
 
 // field is a flag that changes a field of the scenario.
@@ -130,7 +129,7 @@ func (o *options) flagSet(flags *load.Scenario, name, engine *string) *flag.Flag
 	fs := newFlags("leatload")
 	fs.StringVar(name, "scenario", load.Scenarios()[0].Name, "`name` of the scenario to start from; the flags below change it")
 	fs.StringVar(&o.file, "file", "", "read scenario and flags from this `file`: {\"scenario\": \"churn\", \"rate\": 20000}, or what -json has written")
-	fs.StringVar(engine, "engine", target.Names()[0], "what to load: "+strings.Join(target.Names(), ", "))
+	fs.StringVar(engine, "engine", o.engines[0].Name(), "what to load: "+strings.Join(o.engines.names(), ", "))
 	fs.IntVar(&flags.Producers, "producers", 0, "how many goroutines publish")
 	fs.IntVar(&flags.Partitions, "partitions", 0, "how many partitions they publish to, in turn")
 	fs.IntVar(&flags.Readers, "readers", 0, "how many pull readers see every message")
@@ -176,15 +175,10 @@ func (o *options) flagSet(flags *load.Scenario, name, engine *string) *flag.Flag
 	return fs
 }
 
-// parse reads the flags. What it returns an error for it has already told on stderr.
-func parse(args []string, stderr io.Writer) (options, error) {
-	var o options
-	err := o.parse(args, stderr, "run", nil, usage)
-	return o, err
-}
-
-// parse reads the flags of a sub-command that makes runs. More adds its own, and help tells about all.
-func (o *options) parse(args []string, stderr io.Writer, command string, more func(*flag.FlagSet), help func(io.Writer, *flag.FlagSet)) error {
+// parse reads the flags of a sub-command that makes runs. More adds its own, and help tells about all. What it returns an error for it
+// has already told on stderr.
+func (o *options) parse(args []string, stderr io.Writer, command string, more func(*flag.FlagSet),
+	help func(io.Writer, *flag.FlagSet, engines)) error {
 	var flags load.Scenario
 	var name, engine string
 	fs := o.flagSet(&flags, &name, &engine)
@@ -196,7 +190,7 @@ func (o *options) parse(args []string, stderr io.Writer, command string, more fu
 	}
 	switch err := fs.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
-		help(stderr, fs)
+		help(stderr, fs, o.engines)
 		return err
 	case err != nil:
 		return fail("%w", explained(fs, err))
@@ -212,8 +206,8 @@ func (o *options) parse(args []string, stderr io.Writer, command string, more fu
 		}
 	}
 	var ok bool
-	if o.target, ok = target.Named(engine); !ok {
-		return fail("-engine %q: must be one of %s", engine, strings.Join(target.Names(), ", "))
+	if o.target, ok = o.engines.named(engine); !ok {
+		return fail("-engine %q: must be one of %s", engine, strings.Join(o.engines.names(), ", "))
 	}
 	if o.scenario, ok = load.ScenarioNamed(name); !ok {
 		return fail("-scenario %q: must be one of %s", name, strings.Join(scenarioNames(), ", "))
@@ -281,10 +275,14 @@ func (o *options) override(from *load.Scenario, f *flag.Flag) error {
 // plain returns an error about the scenario in the words of the flags.
 func plain(err error, o options) error {
 	if errors.Is(err, load.ErrNoGroups) {
-		return fmt.Errorf("-engine %s has no consumer groups, and -scenario %s needs them: leat has", o.target.Name(), o.scenario.Name)
+		who := "no engine here has any"
+		if names := o.engines.withGroups(); names != nil {
+			who = "-engine " + strings.Join(names, ", ") + " has"
+		}
+		return fmt.Errorf("-engine %s has no consumer groups, and -scenario %s needs them: %s", o.target.Name(), o.scenario.Name, who)
 	}
 	text := err.Error()
-	for _, prefix := range []error{load.ErrScenario, load.ErrTarget, target.ErrUnsupported} {
+	for _, prefix := range []error{load.ErrScenario, load.ErrTarget, load.ErrUnsupported} {
 		text = strings.TrimPrefix(text, prefix.Error()+": ")
 	}
 	return errors.New("-" + text)

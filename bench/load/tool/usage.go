@@ -1,4 +1,4 @@
-package main
+package tool
 
 import (
 	"flag"
@@ -8,11 +8,10 @@ import (
 	"strings"
 
 	"github.com/leatlog/leat/bench/load"
-	"github.com/leatlog/leat/bench/load/target"
 )
 
 // usage teaches. Without a flag set it is the short form.
-func usage(w io.Writer, fs *flag.FlagSet) {
+func usage(w io.Writer, fs *flag.FlagSet, from engines) {
 	fmt.Fprint(w, `usage: leatload [run] [flags]
        leatload list                                 the scenarios, with what each shows
        leatload compare A.json B.json                was B slower than A? (files that -json has written)
@@ -41,13 +40,15 @@ consumer group. It checks that every message arrives as it should, and shows rat
 		}
 	}
 	list(load.Scenarios())
-	fmt.Fprint(w, "\nScenarios with a group (on leat only):\n\n")
-	list(load.GroupScenarios())
+	if names := from.withGroups(); names != nil {
+		fmt.Fprintf(w, "\nScenarios with a group (on %s only):\n\n", strings.Join(names, ", "))
+		list(load.GroupScenarios())
+	}
 	groups := groupFlags()
 	show := func(group bool) {
 		fs.VisitAll(func(f *flag.Flag) {
 			if slices.Contains(groups, f.Name) == group {
-				flagLine(w, f, defaultOf(f.Name))
+				flagLine(w, f, defaultOf(f.Name, from))
 			}
 		})
 	}
@@ -103,13 +104,13 @@ func flagLine(w io.Writer, f *flag.Flag, more string) {
 }
 
 // defaultOf tells a flag's default, as the default scenario has it.
-func defaultOf(name string) string {
+func defaultOf(name string, from engines) string {
 	s := load.Scenarios()[0]
 	if v, ok := map[string]any{"members": 4, "deliveries": 5, "backoff": "1ms"}[name]; ok {
 		return fmt.Sprintf(" (default: the scenario's, or %v)", v)
 	}
 	v, ok := map[string]any{
-		"scenario": s.Name, "engine": target.Names()[0], "producers": s.Producers, "partitions": s.Partitions,
+		"scenario": s.Name, "engine": from[0].Name(), "producers": s.Producers, "partitions": s.Partitions,
 		"readers": s.Readers, "subscribers": s.Subscribers, "size": s.Size, "rate": s.Rate,
 		"duration": s.Duration, "warmup": s.Warmup, "seed": s.Seed,
 	}[name]

@@ -1,7 +1,6 @@
-package main
+package tool
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -13,7 +12,7 @@ import (
 )
 
 // runCompare says whether one run was slower than another.
-func runCompare(_ context.Context, args []string, stdout, stderr io.Writer) int {
+func runCompare(args []string, stdout, stderr io.Writer) int {
 	fs := newFlags("leatload compare")
 	var o compare.Options
 	fs.Float64Var(&o.Threshold, "threshold", 0.05, "the smallest `change` that counts, as a fraction, above 0 and below 1")

@@ -1,4 +1,4 @@
-package main
+package tool
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 
 	"github.com/leatlog/leat/bench/load"
 	"github.com/leatlog/leat/bench/load/slo"
-	"github.com/leatlog/leat/bench/load/target"
 )
 
 // Exit codes of run and sweep; those of compare are its own.
@@ -23,33 +22,39 @@ const (
 	exitMissed     = slo.Exit // an objective of -slo
 )
 
-// commands are the sub-commands besides run.
-var commands = map[string]func(ctx context.Context, args []string, stdout, stderr io.Writer) int{
-	"list": runList, "compare": runCompare, "report": runReport, "sweep": runSweep,
+// commands are the sub-commands besides run and sweep, which need targets.
+var commands = map[string]func(args []string, stdout, stderr io.Writer) int{
+	"list": runList, "compare": runCompare, "report": runReport,
 }
 
-// run is the program. Its arguments are those after the program's name.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+// Run is the program with arguments, those after the program's name, and returns its exit code. The first target is the default. When
+// ctx ends a run ends with the result so far. It panics without a target.
+func Run(ctx context.Context, targets []load.Target, args []string, stdout, stderr io.Writer) int {
+	if len(targets) == 0 {
+		panic("tool: no target to load")
+	}
+	o := options{engines: targets}
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 		switch name := args[0]; name {
 		case "run":
 			args = args[1:]
 		case "help":
 			if len(args) > 1 && args[1] != "run" {
-				return run(ctx, []string{args[1], "-h"}, stdout, stderr)
+				return Run(ctx, targets, []string{args[1], "-h"}, stdout, stderr)
 			}
 			args = []string{"-h"}
+		case "sweep":
+			return o.runSweep(ctx, args[1:], stdout, stderr)
 		default:
 			if f, ok := commands[name]; ok {
-				return f(ctx, args[1:], stdout, stderr)
+				return f(args[1:], stdout, stderr)
 			}
 			fmt.Fprintf(stderr, "leatload: unknown sub-command %q: must be one of run (which may be left out), list, compare, report, sweep, help\n\n", name)
-			usage(stderr, nil)
+			usage(stderr, nil, targets)
 			return exitUsage
 		}
 	}
-	o, err := parse(args, stderr)
-	switch {
+	switch err := o.parse(args, stderr, "run", nil, usage); {
 	case errors.Is(err, flag.ErrHelp):
 		return exitOK
 	case err != nil:
@@ -60,6 +65,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 // options is what the flags say.
 type options struct {
+	engines  engines
 	scenario load.Scenario
 	target   load.Target
 	out      outputs
@@ -151,7 +157,7 @@ func exitCode(res load.Result, err error) int {
 	switch {
 	case errors.Is(wrong, load.ErrFaults):
 		return exitWrong
-	case errors.Is(err, target.ErrUnsupported):
+	case errors.Is(err, load.ErrUnsupported):
 		return exitUsage
 	case err != nil:
 		return exitFailed

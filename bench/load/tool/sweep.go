@@ -1,4 +1,4 @@
-package main
+package tool
 
 import (
 	"bytes"
@@ -14,7 +14,6 @@ import (
 	"github.com/leatlog/leat/bench/load/report"
 	"github.com/leatlog/leat/bench/load/slo"
 	"github.com/leatlog/leat/bench/load/sweep"
-	"github.com/leatlog/leat/bench/load/target"
 )
 
 const (
@@ -41,8 +40,7 @@ type sweptPoint struct {
 }
 
 // runSweep searches for the highest rate that meets the objectives.
-func runSweep(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	var o options
+func (o options) runSweep(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	var c sweep.Config
 	var page string
 	o.prepare = func(given map[string]bool) error { return o.prepareSweep(&c, given, page) }
@@ -124,7 +122,7 @@ func (o *options) sweep(ctx context.Context, c sweep.Config, page string, stdout
 		}
 		res, err := o.measure(ctx, s)
 		o.floor = false // once is enough
-		if errors.Is(err, load.ErrScenario) || errors.Is(err, target.ErrUnsupported) {
+		if errors.Is(err, load.ErrScenario) || errors.Is(err, load.ErrUnsupported) {
 			return sweep.Outcome{Result: plain(err, *o)}, nil // this rate cannot be: more than handlers can do, for example
 		}
 		if err != nil {
@@ -229,7 +227,7 @@ func (o *options) writeSweep(k sweep.Knee, page string, stdout io.Writer) error 
 	return nil
 }
 
-func sweepUsage(w io.Writer, fs *flag.FlagSet) {
+func sweepUsage(w io.Writer, fs *flag.FlagSet, _ engines) {
 	fmt.Fprintf(w, `usage: leatload sweep [flags]
 
 Finds the knee: the highest rate at which a scenario still meets -slo (default %s), holds its rate and has no fault. The rate goes

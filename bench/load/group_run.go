@@ -282,6 +282,14 @@ func (g *groupRun) delivered() []uint64 {
 	return n
 }
 
+// dropped returns how many messages have been jumped over and have not come since.
+func (g *groupRun) dropped() (n uint64) {
+	for _, l := range g.ledgers {
+		n += l.dropped.Load()
+	}
+	return n
+}
+
 // close makes what is taken from members from now on count no more: the target is about to be closed. What was taken from who
 // left last has been told when that is gone.
 func (g *groupRun) close() {

@@ -88,7 +88,10 @@ type lane struct {
 	// accepted is how many different, undamaged messages have arrived. Written by deliver with a release store, read by the
 	// collector, publishes nothing else.
 	accepted atomicx.Uint64
-	_        atomicx.Pad
+	// dropped is how many messages were jumped over and have not come since. Written by deliver with a release store, read by the
+	// collector, publishes nothing else.
+	dropped atomicx.Uint64
+	_       atomicx.Pad
 
 	good      uint64
 	streams   []series
@@ -134,6 +137,7 @@ func (l *lane) odd(s *series, producer int, seq uint64) bool {
 	if seq > s.next {
 		l.result.Gap++
 		l.fault("producer %d: %d came where %d was due", producer, seq, s.next)
+		atomicx.StoreRelease(&l.dropped, l.dropped.Load()+seq-s.next)
 		s.holes = append(s.holes, span{s.next, seq})
 		if len(s.holes) > holesMost {
 			s.given += s.holes[0].to - s.holes[0].from
@@ -158,6 +162,7 @@ func (l *lane) odd(s *series, producer int, seq uint64) bool {
 		return false
 	}
 	l.result.Reordered++
+	atomicx.StoreRelease(&l.dropped, l.dropped.Load()-1)
 	switch h := &s.holes[i]; {
 	case h.to-h.from == 1:
 		s.holes = slices.Delete(s.holes, i, i+1)

@@ -101,6 +101,9 @@ type ledger struct {
 	// settled is how many different messages are settled. Written under mu with a release store, read by the collector and by
 	// producers that keep to a backlog, publishes nothing else.
 	settled atomicx.Uint64
+	// dropped is how many messages were jumped over, where there is an order, and have not come since. Written under mu with a release
+	// store, read by the collector, publishes nothing else.
+	dropped atomicx.Uint64
 	// by is how many deliveries each slot has had. Written under mu, each read by the collector, publish nothing else.
 	by []atomicx.Uint64
 	_  atomicx.Pad
@@ -180,6 +183,7 @@ func (l *ledger) enter(m *member, d *Delivery) ticket {
 		if seq > b.next && l.g.ordered {
 			l.result.Gap++
 			l.fault("producer %d: %d came where %d was due", producer, seq, b.next)
+			atomicx.StoreRelease(&l.dropped, l.dropped.Load()+seq-b.next)
 		}
 		b.grow(seq)
 	case seq < b.floor:
@@ -190,6 +194,7 @@ func (l *ledger) enter(m *member, d *Delivery) ticket {
 		first = true
 		if l.g.ordered {
 			l.result.Reordered++
+			atomicx.StoreRelease(&l.dropped, l.dropped.Load()-1)
 			l.fault("producer %d: %d came when %d was due", producer, seq, b.next)
 		}
 	case b.at(seq).phase == settled:

@@ -83,11 +83,10 @@ type Result struct {
 	// Cores is how many processors were busy with the process, harness included, in the measured time.
 	Cores float64 `json:"cores"`
 	// GCs is how many collections ended in the measured time, and GCPauseNs how long they stopped the world. BlockedNs is how long
-	// producers were not let in, all added up: Publish calls of 10 us and more. Dropped is what the target says it has dropped.
+	// producers were not let in, all added up: Publish calls of 10 us and more.
 	GCs       uint64 `json:"gcs"`
 	GCPauseNs int64  `json:"gc_pause_ns"`
 	BlockedNs int64  `json:"blocked_ns"`
-	Dropped   uint64 `json:"dropped"`
 	// HeapStart and HeapEnd are the size of all objects on the heap, dead ones included that were not swept yet.
 	HeapStart uint64 `json:"heap_start_bytes"`
 	HeapEnd   uint64 `json:"heap_end_bytes"`
@@ -223,7 +222,7 @@ func (r *run) rates(res *Result, ended int64, last mark) {
 	res.Cores = float64(last.cpu-r.warm.cpu) / 1e9 / took
 	res.GCs, res.GCPauseNs = uint64(last.gcs-r.warm.gcs), last.pauses-r.warm.pauses
 	res.HeapStart, res.HeapEnd = r.warm.heap, last.heap
-	res.BlockedNs, res.Dropped = int64(last.blocked-r.warm.blocked), last.dropped
+	res.BlockedNs = int64(last.blocked - r.warm.blocked)
 	if n := float64(last.sent - r.warm.sent); n > 0 {
 		res.CPUNsPerMsg = float64(last.cpu-r.warm.cpu) / n
 		res.AllocsPerMsg = float64(last.allocs-r.warm.allocs) / n

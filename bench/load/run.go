@@ -74,7 +74,7 @@ type source interface {
 type mark struct {
 	usage
 	sent     uint64
-	dropped  uint64   // messages, by the target's own count
+	dropped  uint64   // messages that consumers have jumped over and not had since
 	blocked  uint64   // ns that producers have waited, all together
 	accepted []uint64 // for each consumer
 	slots    []uint64 // with a group: deliveries to each member
@@ -371,13 +371,11 @@ func (r *run) mark() mark {
 		}
 		for _, l := range r.consumer(c) {
 			m.accepted[c] += l.accepted.Load()
+			m.dropped += l.dropped.Load()
 		}
 	}
 	if r.g != nil {
-		m.slots = r.g.delivered()
-	}
-	if x, ok := r.source.(Meter); ok {
-		m.dropped = x.Dropped()
+		m.slots, m.dropped = r.g.delivered(), r.g.dropped()
 	}
 	for _, p := range r.producers {
 		m.blocked += p.blocked.Load()

@@ -242,7 +242,7 @@ func TestResult_JSONHasIt(t *testing.T) {
 	assert.Equal(t, "constant", m["arrival"])
 	assert.Equal(t, "lognormal:100:1:3000", m["sizes"])
 	assert.Equal(t, "zipf:0.99:50", m["keys"])
-	for _, name := range []string{"windows", "config", "gc_percent", "mem_limit", "cores", "gcs", "gc_pause_ns", "blocked_ns", "dropped", "stages", "size_mean"} {
+	for _, name := range []string{"windows", "config", "gc_percent", "mem_limit", "cores", "gcs", "gc_pause_ns", "blocked_ns", "stages", "size_mean"} {
 		assert.Contains(t, m, name)
 	}
 	assert.NotEmpty(t, m["windows"])

@@ -35,8 +35,8 @@ func (r Result) WriteText(w io.Writer) error {
 	}
 	p(", published %s msgs/s, %.1f MB/s", FormatRate(r.PublishMsgsPerS), r.RateMsgsPerS*r.meanSize()/1e6)
 	p("\ncost       %.1f ns of CPU, %.3f allocs, %.1f B allocated per message (harness included)\n", r.CPUNsPerMsg, r.AllocsPerMsg, r.BytesPerMsg)
-	p("           %.3g processors busy, %s (%s stopped), heap %.3g to %.3g MiB, producers blocked for %s in all%s\n", r.Cores, count(int(r.GCs), "collection"),
-		FormatDuration(time.Duration(r.GCPauseNs)), float64(r.HeapStart)/(1<<20), float64(r.HeapEnd)/(1<<20), FormatDuration(time.Duration(r.BlockedNs)), r.dropped())
+	p("           %.3g processors busy, %s (%s stopped), heap %.3g to %.3g MiB, producers blocked for %s in all\n", r.Cores, count(int(r.GCs), "collection"),
+		FormatDuration(time.Duration(r.GCPauseNs)), float64(r.HeapStart)/(1<<20), float64(r.HeapEnd)/(1<<20), FormatDuration(time.Duration(r.BlockedNs)))
 	p("counters   sent %d, received %d, lost %d, duplicated %d, reordered %d, gap %d, corrupt %d",
 		r.Sent, r.Received, r.Lost, r.Duplicated, r.Reordered, r.Gap, r.Corrupt)
 	if r.Group != nil {

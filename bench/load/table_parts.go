@@ -84,13 +84,6 @@ func (r Result) keys() string {
 	return opt("keys ", r.Keys)
 }
 
-func (r Result) dropped() string {
-	if r.Dropped == 0 {
-		return ""
-	}
-	return fmt.Sprintf("; the target says that it dropped %d", r.Dropped)
-}
-
 // collector prints what the garbage collector went by, and where the program came from.
 func (r Result) collector(p printer) {
 	gc := fmt.Sprint(r.GCPercent)

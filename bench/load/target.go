@@ -66,9 +66,3 @@ type Replayer interface {
 	// in order. It returns nil if it ended because of Close. It is called from many goroutines, while others read and publish.
 	Replay(partition int, deliver func(payload []byte)) error
 }
-
-// Meter is an Instance, or a GroupInstance, that knows something about itself.
-type Meter interface {
-	// Dropped returns how many messages the target has dropped so far because it had no room. It must be quick.
-	Dropped() uint64
-}

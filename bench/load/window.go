@@ -21,7 +21,7 @@ type Window struct {
 	Max      time.Duration // the largest of them
 
 	Blocked time.Duration // how long producers were not let in, all together: calls of 10 us and more
-	Dropped uint64        // messages that the target has dropped so far, where it says so
+	Dropped uint64        // messages that consumers have jumped over so far, and not had since: see Faults.Lost at the end
 	GCs     uint64        // collections that ended in this window
 	GCPause time.Duration // how long they stopped the world
 	Cores   float64       // how many processors were busy with the process
@@ -193,7 +193,7 @@ func (r *run) addWindow(m mark, took float64) {
 		Sent: sent, PublishMsgsPerS: float64(sent) / took, RateMsgsPerS: float64(sent) / took, Lag: m.lag(),
 		E2E: w.e2e.summary(), Publish: w.publish.summary(), Delay: w.delay.summary(),
 		Cores: float64(m.cpu-b.cpu) / 1e9 / took, GCs: uint64(m.gcs - b.gcs), GCPauseNs: m.pauses - b.pauses,
-		BlockedNs: int64(m.blocked - b.blocked), Dropped: m.dropped - b.dropped, HeapBytes: m.heap,
+		BlockedNs: int64(m.blocked - b.blocked), Dropped: m.dropped, HeapBytes: m.heap,
 	}
 	for c, n := range m.accepted {
 		if rate := float64(n-b.accepted[c]) / took; c == 0 || rate < x.RateMsgsPerS {

@@ -127,12 +127,20 @@ type Result struct {
 	// Group is what there is more to tell of a scenario with a group; nil without.
 	Group *GroupResult `json:"group,omitempty"`
 
+	// Steps are the parts of the run between which the rate of the schedule changes; none if it does not.
+	Steps []Step `json:"steps,omitempty"`
 	// Windows cuts the run into short times, warm-up included.
 	Windows []export.Window `json:"windows"`
 	// Lanes tells what each reader and subscriber got from each partition.
 	Lanes []Lane `json:"lanes"`
 	// Notes are warnings for whoever reads the figures.
 	Notes []string `json:"notes,omitempty"`
+}
+
+// Step is a part of a run, from a time since its start on, in which the schedule has one rate.
+type Step struct {
+	FromS    float64 `json:"from_s"`
+	MsgsPerS float64 `json:"msgs_per_s"`
 }
 
 // result puts the figures together. Everybody has stopped.
@@ -150,6 +158,9 @@ func (r *run) result(engine string, ended int64, last mark, interrupted bool) Re
 	res.conditions()
 	if s.Rate > 0 {
 		res.SampleEvery = 1
+		for _, x := range s.Arrival.Steps(s.Warmup + s.Duration) {
+			res.Steps = append(res.Steps, Step{FromS: x.From.Seconds(), MsgsPerS: s.Rate * x.Share})
+		}
 	}
 	for _, p := range r.producers {
 		res.Sent += p.total

@@ -258,6 +258,18 @@ func TestResult_JSONHasIt(t *testing.T) {
 	assert.Contains(t, text.String(), "-keys=zipf:0.99:50")
 }
 
+// TestResult_Steps: a ramp's steps are in the result, as far as the run goes.
+func TestResult_Steps(t *testing.T) {
+	s := mixedLoad(t)
+	s.Messages, s.Warmup, s.Duration, s.Rate = 0, 10*time.Millisecond, 40*time.Millisecond, 10_000
+	var err error
+	s.Arrival, err = stream.ParseArrival("poisson+ramp:0.5-1.5:3:20ms")
+	require.NoError(t, err)
+	res, err := load.Run(t.Context(), &direct{}, s)
+	require.NoError(t, err)
+	assert.Equal(t, []load.Step{{FromS: 0, MsgsPerS: 5000}, {FromS: 0.02, MsgsPerS: 10_000}, {FromS: 0.04, MsgsPerS: 15_000}}, res.Steps)
+}
+
 func TestResult_Figure(t *testing.T) {
 	s := saturating(1, 1, 1000)
 	res, err := load.Run(t.Context(), &direct{}, s)

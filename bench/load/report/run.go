@@ -53,6 +53,7 @@ type Run struct {
 		Label  string  `json:"label"`
 	} `json:"placement"`
 
+	Steps   []step   `json:"steps"`
 	Windows []window `json:"windows"`
 	Lanes   []struct {
 		Consumer   string `json:"consumer"`
@@ -76,6 +77,12 @@ type latency struct {
 	HDR string `json:"hdr"`
 
 	h *hdr.Histogram
+}
+
+// step is a part of a run in which the schedule has one rate.
+type step struct {
+	FromS    float64 `json:"from_s"`
+	MsgsPerS float64 `json:"msgs_per_s"`
 }
 
 // window is a part of a run.

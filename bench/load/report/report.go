@@ -37,6 +37,7 @@ type data struct {
 	Runs       []entry
 	Summary    table
 	Sweep      []*view
+	SweepTable table
 	Curves     []*view
 	Times      []*view
 	Steps      []table

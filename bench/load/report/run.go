@@ -17,6 +17,8 @@ var ErrRead = errors.New("report: not a result of leatload")
 type Run struct {
 	// Name is what the page calls the run.
 	Name string
+	// Verdict is a word about it for the table of a sweep: whether it met what was asked for. May be empty.
+	Verdict string
 
 	all map[string]any // the whole of it, for the conditions
 

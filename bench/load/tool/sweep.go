@@ -164,19 +164,23 @@ func step(w io.Writer, r sweep.Run) {
 		}
 		return
 	}
-	verdict := "met"
-	switch {
-	case res.Faults.Any():
-		verdict = "WRONG: " + res.Faults.String()
-	case !res.RateHeld:
-		verdict = "rate missed"
-	case !r.Met:
-		verdict = "missed"
-	}
 	l := res.Latency.E2E
 	fmt.Fprintf(w, "  %9s msgs/s  e2e p50 %8s  p99 %8s  p99.9 %8s  max %8s  %s\n", load.FormatRate(r.Rate),
 		load.FormatDuration(time.Duration(l.P50)), load.FormatDuration(time.Duration(l.P99)), load.FormatDuration(time.Duration(l.P999)),
-		load.FormatDuration(time.Duration(l.Max)), verdict)
+		load.FormatDuration(time.Duration(l.Max)), verdict(r.Met, &res))
+}
+
+// verdict says in a word what came of a run.
+func verdict(met bool, res *load.Result) string {
+	switch {
+	case res.Faults.Any():
+		return "WRONG: " + res.Faults.String()
+	case !res.RateHeld:
+		return "rate missed"
+	case !met:
+		return "missed"
+	}
+	return "met"
 }
 
 // writeSweep writes the JSON and the page.
@@ -201,6 +205,7 @@ func (o *options) writeSweep(k sweep.Knee, page string, stdout io.Writer) error 
 			if err != nil {
 				return err
 			}
+			run.Verdict = verdict(r.Met, &res)
 			runs = append(runs, run)
 		}
 		all.Points = append(all.Points, x)

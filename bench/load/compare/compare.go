@@ -203,14 +203,15 @@ func (m metric) series(r Run) (s []float64) {
 	return s
 }
 
-// unclearFrom is how wide a band may be before nothing can be said: a band that reaches to a half more or less.
-const unclearFrom = 0.5
+// unclearFrom is how wide a band may be before nothing can be said: one that reaches to a quarter more, or to as much less, hides changes
+// that people would want to know of.
+const unclearFrom = 0.25
 
 func (r *Row) judge(threshold float64) {
 	larger := r.Low > 0 && r.By >= threshold
 	smaller := r.High < 0 && 1/(1+r.By)-1 >= threshold
 	switch {
-	case larger == smaller && (r.High > unclearFrom || r.Low < -unclearFrom):
+	case larger == smaller && (r.High > unclearFrom || 1/(1+r.Low)-1 > unclearFrom):
 		r.Verdict = Unclear
 	case larger == smaller:
 		r.Verdict = Same

@@ -141,6 +141,16 @@ func TestCompare_FindsTwentyPercent(t *testing.T) {
 	}
 }
 
+// TestCompare_NoiseIsNoSameness: runs so noisy that a quarter could hide in them are not said to be the same.
+func TestCompare_NoiseIsNoSameness(t *testing.T) {
+	a := synthetic{windows: 20, noise: 0.6, slower: 1}
+	b := a
+	b.slower = 1.25
+	got := verdicts(t, a, b, pairs())
+	assert.Zero(t, got[compare.Same], "%v", got)
+	assert.Positive(t, got[compare.Unclear], "%v", got)
+}
+
 // TestCompare_BandHoldsTheTruth counts how often the band of a change of 20 % has the change in it.
 func TestCompare_BandHoldsTheTruth(t *testing.T) {
 	a := synthetic{windows: 40, noise: 0.2, slower: 1, rate: 1e5}

@@ -149,6 +149,11 @@ func TestCompare_NoiseIsNoSameness(t *testing.T) {
 	got := verdicts(t, a, b, pairs())
 	assert.Zero(t, got[compare.Same], "%v", got)
 	assert.Positive(t, got[compare.Unclear], "%v", got)
+
+	a.rate, b.rate, a.noise, b.noise = 1e5, 1e5, 3, 3
+	c := compare.Compare(read(t, a.result(1)), read(t, b.result(2)), compare.Options{})
+	assert.Equal(t, compare.Unclear, c.Verdict, "that both had the rate that they were asked for says nothing")
+	assert.Contains(t, c.Text, "both held the rate")
 }
 
 // TestCompare_BandHoldsTheTruth counts how often the band of a change of 20 % has the change in it.

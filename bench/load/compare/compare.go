@@ -267,7 +267,7 @@ func (c *Comparison) judge(a, b Run, o Options) {
 	case better != nil:
 		c.Verdict, c.Text = Better, "B is "+faster(better)
 	case len(same) == 1 && same[0].Name == "rate" && paced(a, b) && unclear != nil: // both had the rate that was asked for
-		c.Verdict, c.Text = Unclear, "cannot tell: both held the rate, and it is too noisy for "+strings.Join(unclear, ", ")
+		c.Verdict, c.Text = Unclear, "cannot tell: both held the rate, and the runs are too short or too noisy for "+strings.Join(unclear, ", ")
 	case same != nil:
 		c.Verdict = Same
 		c.Text = "no difference (" + resolution(same) + ")"

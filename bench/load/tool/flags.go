@@ -128,7 +128,7 @@ func newFlags(name string) *flag.FlagSet {
 func (o *options) flagSet(flags *load.Scenario, name, engine *string) *flag.FlagSet {
 	fs := newFlags("leatload")
 	fs.StringVar(name, "scenario", load.Scenarios()[0].Name, "`name` of the scenario to start from; the flags below change it")
-	fs.StringVar(&o.file, "file", "", "read scenario and flags from this `file`: {\"scenario\": \"churn\", \"rate\": 20000}, or what -json has written")
+	fs.StringVar(&o.file, "file", "", "read scenario and flags from this `file` of JSON: {\"scenario\": \"churn\", \"rate\": 20000}, or what -json has written")
 	fs.StringVar(engine, "engine", o.engines[0].Name(), "what to load: "+strings.Join(o.engines.names(), ", "))
 	fs.IntVar(&flags.Producers, "producers", 0, "how many goroutines publish")
 	fs.IntVar(&flags.Partitions, "partitions", 0, "how many partitions they publish to, in turn")

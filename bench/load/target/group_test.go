@@ -27,7 +27,7 @@ func moment(t *testing.T, name string) load.Scenario {
 		s.Rate = 5000
 	}
 	if s.Rate == 0 {
-		s.Messages, s.Duration = 3000, time.Minute // so many, however busy the machine is
+		s.Messages, s.Duration = 400, time.Minute // so many, however busy the machine is
 	}
 	if s.Group.Churn > 0 {
 		s.Group.Churn, s.Duration = time.Millisecond, time.Hour // see until

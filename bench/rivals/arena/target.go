@@ -130,12 +130,12 @@ type hosted struct {
 	feeds []*feedHost
 	most  uint64 // deliveries that may be under way
 
-	ctx    context.Context // of Consume; ends when everything is over
-	end    context.CancelFunc
-	over   chan struct{} // closed when everything is over
-	consum sync.WaitGroup
-	mu     sync.Mutex
-	errs   []error
+	ctx     context.Context // of Consume; ends when everything is over
+	end     context.CancelFunc
+	over    chan struct{}  // closed when everything is over
+	pushing sync.WaitGroup // goroutines that consume for subscribers
+	mu      sync.Mutex
+	errs    []error
 }
 
 // safely calls f, and takes a panic of it for an error.
@@ -174,7 +174,7 @@ func (h *hosted) Read(reader, partition int, deliver func([]byte)) error {
 // Subscribe implements load.Instance.
 func (h *hosted) Subscribe(subscriber int, deliver func(int, []byte)) error {
 	for p := range h.s.Partitions {
-		h.consum.Go(func() {
+		h.pushing.Go(func() {
 			if err := h.Read(h.s.Readers+subscriber, p, func(payload []byte) { deliver(p, payload) }); err != nil {
 				h.mu.Lock()
 				defer h.mu.Unlock()
@@ -197,7 +197,7 @@ func (h *hosted) Close() error {
 	h.end()
 	close(h.over)
 	errs = append(errs, safely(h.line.Close))
-	h.consum.Wait()
+	h.pushing.Wait()
 	return errors.Join(append(errs, h.errs...)...)
 }
 

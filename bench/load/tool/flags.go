@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -95,6 +96,24 @@ func (v slowValue) Set(s string) error {
 	return nil
 }
 
+// rateValue is messages a second.
+type rateValue struct{ to *float64 }
+
+func (v rateValue) String() string {
+	if v.to == nil {
+		return ""
+	}
+	return strconv.FormatFloat(*v.to, 'g', -1, 64)
+}
+
+// Set implements flag.Value.
+func (v rateValue) Set(text string) (err error) {
+	if *v.to, err = slo.Number(text); err != nil {
+		return errors.New("not a number of messages a second, such as 20000, 1e6, 500k or 1M")
+	}
+	return nil
+}
+
 // parsed is a value of a flag that a parser reads.
 type parsed[T fmt.Stringer] struct {
 	to    *T
@@ -137,7 +156,7 @@ func (o *options) flagSet(flags *load.Scenario, name, engine *string) *flag.Flag
 	fs.IntVar(&flags.Size, "size", 0, fmt.Sprintf("`bytes` in a message, at least %d", load.MinSize))
 	fs.Var(parsed[stream.Sizes]{&flags.Sizes, func(text string) (stream.Sizes, error) { return stream.ParseSizes(text, load.MinSize) }},
 		"sizes", "the `form` of their sizes, if not all are alike: "+stream.SizeForms)
-	fs.Float64Var(&flags.Rate, "rate", 0, "`messages` a second, all producers together; 0: as fast as possible")
+	fs.Var(rateValue{&flags.Rate}, "rate", "`messages` a second, all producers together, such as 20000, 1e6 or 500k; 0: as fast as possible")
 	fs.Var(parsed[stream.Arrival]{&flags.Arrival, stream.ParseArrival}, "arrival",
 		"the `form` in which messages come, with -rate: "+stream.ArrivalForms)
 	fs.Var(parsed[stream.Keys]{&flags.Keys, stream.ParseKeys}, "keys",

@@ -45,8 +45,9 @@ func (o options) runSweep(ctx context.Context, args []string, stdout, stderr io.
 	var page string
 	o.prepare = func(given map[string]bool) error { return o.prepareSweep(&c, given, page) }
 	err := o.parse(args, stderr, "sweep", func(fs *flag.FlagSet) {
-		fs.Float64Var(&c.From, "from", 10_000, "the first `rate`, an easy one, in messages a second, above 0")
-		fs.Float64Var(&c.To, "to", 0, "a `rate` that is not exceeded, above -from; 0: none")
+		c.From = 10_000
+		fs.Var(rateValue{&c.From}, "from", "the first `rate`, an easy one, in messages a second, above 0")
+		fs.Var(rateValue{&c.To}, "to", "a `rate` that is not exceeded, above -from; 0: none")
 		fs.Float64Var(&c.Factor, "factor", 2, "by how much the rate is raised while all is well, above 1")
 		fs.Float64Var(&c.Precision, "precision", 0.05, "how near the knee is to be found, as a `fraction`, 0.001 to 1")
 		fs.IntVar(&c.Runs, "runs", 60, "the most runs that are made, from 1 on")

@@ -56,6 +56,11 @@ func TestFile(t *testing.T) {
 	assert.True(t, o.scenario.Group.Poll)
 	assert.Equal(t, 4*time.Second, o.scenario.Duration, "a flag goes before the file")
 	assert.Equal(t, "lost=0", o.slo.String())
+	for text, want := range map[string]float64{"20000": 20_000, "1e6": 1e6, "500k": 5e5, "1.5M": 1.5e6, "0": 0} {
+		o, err := parse([]string{"-rate", text}, io.Discard)
+		require.NoError(t, err)
+		assert.InDelta(t, want, o.scenario.Rate, 0)
+	}
 
 	a := result(t, "a.json", "-sizes", "uniform:30-90", "-keys", "zipf:1:10", "-seed", "9", "-rate", "20000", "-arrival", "poisson")
 	o, err = parse([]string{"-file", a}, io.Discard)

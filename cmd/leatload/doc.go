@@ -39,6 +39,8 @@
 // be processed as often as the group's mode says, whatever becomes of its members. At the end everything is let through and
 // the group's positions must say so.
 //
+// The program is package bench/load/tool, which makes one like it for queues of your own; bench/rivals has one with many more engines.
+//
 // leatload -h lists all flags and scenarios, and says what is checked.
 //
 // # Exit code

@@ -415,7 +415,7 @@ func (b behindInstance) Positions(member, partition int) (position, end int64, e
 func TestPlantedFaults_Uncommitted(t *testing.T) {
 	testkit.Watchdog(t)
 	s := moment(t, "group")
-	s.Patience = 20 * time.Millisecond
+	s.Patience = 200 * time.Millisecond
 	res, err := load.Run(t.Context(), behind{}, s)
 	require.NoError(t, err)
 	assert.Equal(t, load.Faults{Uncommitted: 4}, res.Faults)

@@ -230,7 +230,7 @@ func TestRun_FlagsChangeTheScenario(t *testing.T) {
 
 func TestRun_JSONFile(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "result.json")
-	code, stdout, _ := call(with("-engine", "chan", "-seed", "42", "-duration", "1s", "-warmup", "0s", "-json", name)...)
+	code, stdout, _ := call("-engine", "chan", "-seed", "42", "-messages", "1000", "-warmup", "0s", "-json", name)
 	assert.Equal(t, exitOK, code)
 	assert.Contains(t, stdout, "scenario mixed", "the table comes as well")
 	b, err := os.ReadFile(name)

@@ -2,6 +2,7 @@ package load
 
 import (
 	"fmt"
+	"runtime"
 	"time"
 
 	"github.com/leatlog/leat/internal/atomicx"
@@ -61,10 +62,17 @@ func (x *rerun) pass(r *run, in Replayer, partition int) {
 	}
 }
 
+// replayTurn is after how many messages a reader that never waits lets others run: where there are fewer processors than such readers
+// nobody else would for 10 ms at a time.
+const replayTurn = 256
+
 // deliver checks one message: within a pass, numbers go up by one, but the first may be any.
 func (x *rerun) deliver(r *run, partition int, p []byte) {
 	x.lane.Received++
 	atomicx.StoreRelease(&x.read, x.lane.Received)
+	if x.lane.Received%replayTurn == 0 {
+		runtime.Gosched()
+	}
 	_, producer, seq, ok := parse(p, r.s.Sizes.Least(), r.s.Sizes.Most(), partition)
 	if !ok || producer >= len(x.last) {
 		x.lane.Corrupt++

@@ -63,6 +63,6 @@ type KeyProducer interface {
 type Replayer interface {
 	Instance
 	// Replay delivers every message of a partition that is kept, from the first one up to those that are there when it is called,
-	// in order. It returns nil if it ended because of Close. It is called from many goroutines, while others read and publish.
+	// in order. It returns nil if it ended because of Close, or since what comes next is kept no longer. It is called from many goroutines, while others read and publish.
 	Replay(partition int, deliver func(payload []byte)) error
 }

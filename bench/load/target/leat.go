@@ -188,11 +188,11 @@ func (l *leat) relay(from, to *engine.Partition) error {
 	return nil
 }
 
-// Replay implements load.Replayer.
+// Replay implements load.Replayer. Who reads old messages holds nobody up: when what it reads next is no longer kept, that is its end.
 func (l *leat) Replay(partition int, deliver func([]byte)) error {
 	p := l.last[partition]
 	end := p.Next()
-	r, err := p.Reader(l.gating())
+	r, err := p.Reader(engine.ReaderConfig{Start: engine.Earliest(), Gap: engine.FailOnGap, Wait: l.wait})
 	if errors.Is(err, engine.ErrClosed) {
 		return nil
 	}
@@ -203,7 +203,8 @@ func (l *leat) Replay(partition int, deliver func([]byte)) error {
 	window := make([]engine.Record, leatWindow)
 	for r.Position() < end {
 		n, err := r.NextBatch(context.Background(), window)
-		if errors.Is(err, engine.ErrClosed) {
+		var gone *engine.OffsetError
+		if errors.Is(err, engine.ErrClosed) || errors.As(err, &gone) {
 			return nil
 		}
 		if err != nil {

@@ -26,12 +26,32 @@
 // message, so only one message in [Scenario.SampleEvery] carries a time and is measured; the counters still check all of them.
 // Latencies of a saturated system mostly show how much it buffers.
 //
+// With a rate, [Scenario.Arrival] says how the messages are spread in time; Sizes and Keys say what they are like (package stream). The
+// k-th message of a producer comes at the same time, and has the same size, key and bytes, in every run with the same seed. With
+// keys, the key of a message chooses its partition.
+//
 // # Latencies
 //
 //   - publish: how long the call to publish took. What that includes is the target's affair: handing over, or being committed.
 //   - delay: how much later than scheduled the call began. Nothing without a rate.
 //   - e2e: from the scheduled time (without a rate, from the call) until a reader or subscriber had the message. With a group:
 //     until it was delivered for the first time; and done says when it was processed.
+//
+// # Windows, and the floor
+//
+// A run is cut into windows of about a quarter of a second, each with its own rate, lag and percentiles ([Result].Windows): compare
+// tells noise from difference by them, and report draws them. Before a run, a tenth of its time (at most 300 ms) goes to the same load
+// on a target that does nothing, [Null]: [Floor] is what the generator does and shows by itself on this machine at this moment.
+//
+// RESULT.md says what each field of a result's JSON form is. [Result.Figure] looks figures up for package slo.
+//
+// # More that readers do
+//
+// With [Scenario.Stop] all readers stand still for a while and then catch up; with Replays more readers read all that is kept from the
+// beginning, again and again, as others read what is new; with Stages a message goes through several topics, and readers are at the
+// end. Targets say which of these they know.
+//
+// A scenario with Sync has the target keep messages in files. In the end they are opened again, and what is not there is lost.
 //
 // # Groups
 //

@@ -47,6 +47,9 @@ func (r *run) arrived() bool {
 	return true
 }
 
+// closeLeast is how long a target may take to close, however little patience there is with its messages.
+const closeLeast = 2 * time.Second
+
 // stop closes the instance and waits for its readers. What is delivered twice at the very end still has a moment to come.
 func (r *run) stop() error {
 	time.Sleep(5 * time.Millisecond)
@@ -59,7 +62,7 @@ func (r *run) stop() error {
 		r.reads.Wait()
 		close(r.readsEnd)
 	}()
-	late := time.NewTimer(r.s.Patience)
+	late := time.NewTimer(max(r.s.Patience, closeLeast))
 	defer late.Stop()
 	select {
 	case err := <-closed:

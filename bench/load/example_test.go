@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/leatlog/leat/bench/load"
+	"github.com/leatlog/leat/bench/load/slo"
 )
 
 // myQueue is a target of one's own: here a channel for each partition, so that it has exactly one reader.
@@ -69,4 +70,29 @@ func ExampleRun() {
 	// Output:
 	// 10000 10000 <nil>
 	// load: target failed: my queue has exactly one reader, not 2 readers and 0 subscribers
+}
+
+// A test of your own can hold a target to objectives.
+func ExampleResult_Figure() {
+	s, _ := load.ScenarioNamed("unicast")
+	s.Messages, s.Warmup, s.Window = 10_000, 0, -1
+	res, err := load.Run(context.Background(), load.Null{}, withSubscriber(s))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	objectives, err := slo.Parse("faults=0,rate>1000,e2e.p50<1s")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, met := objectives.Check(res.Figure)
+	fmt.Println("met:", met)
+	// Output: met: true
+}
+
+// withSubscriber is the scenario with a subscriber in place of its readers, since Null has none.
+func withSubscriber(s load.Scenario) load.Scenario {
+	s.Subscribers, s.Readers = s.Readers, 0
+	return s
 }

@@ -34,7 +34,7 @@ func (m TestMessage) Set(partition int, seq uint64, stamp int64) []byte {
 }
 
 func Parse(p []byte, size, partition int) (stamp int64, producer int, seq uint64, ok bool) {
-	return parse(p, size, partition)
+	return parse(p, size, size, partition)
 }
 
 // TestLane opens lane.
@@ -42,14 +42,15 @@ type TestLane struct{ *lane }
 
 func NewTestLane(s Scenario, partition int) TestLane {
 	return TestLane{&lane{
-		streams: make([]stream, s.Producers), rec: newRecorder(new(atomicx.Uint32), false), clock: NewClock(),
-		size: s.Size, partition: partition, measured: 1,
+		streams: make([]series, s.Producers), rec: newRecorder(new(atomicx.Uint32), false), clock: NewClock(),
+		least: s.Size, most: s.Size, partition: partition, measured: 1,
 	}}
 }
 
 func (l TestLane) Deliver(p []byte)                   { l.deliver(p) }
 func (l TestLane) Close(sent func(p int) uint64) Lane { return l.close(sent) }
 func (l TestLane) Accepted() uint64                   { return l.accepted.Load() }
+func (l TestLane) Dropped() uint64                    { return l.dropped.Load() }
 func (l TestLane) Measured() uint64                   { return l.rec.cur.Count() }
 
 // HolesMost is how many holes a lane remembers for each producer.
@@ -74,3 +75,6 @@ func (t *TestRecorder) Record(v int64)             { t.r.record(v) }
 func (t *TestRecorder) Ask()                       { t.turn.Add(1) }
 func (t *TestRecorder) Collect(into ...*Histogram) { t.r.collect(into...) }
 func (t *TestRecorder) Finish(into *Histogram)     { t.r.finish(into) }
+
+// WindowLength opens windowLength.
+func (s Scenario) WindowLength() time.Duration { return s.windowLength() }

@@ -89,7 +89,7 @@ func (g *groupRun) result(res *Result, last mark) {
 	before, during := NewHistogram(), NewHistogram()
 	for _, l := range g.ledgers {
 		lane := l.close(func(producer int) uint64 { return r.producers[producer].seqs[l.partition] }, &expired)
-		l.rec.finish(r.e2e)
+		l.rec.finish(r.win.e2e)
 		if l.done != nil {
 			l.done.finish(g.done)
 		}
@@ -111,7 +111,7 @@ func (g *groupRun) result(res *Result, last mark) {
 	}
 	x.Fenced += g.fenced.Load()
 	res.Uncommitted += g.behind
-	x.DoneLatency = g.done.Latency()
+	x.DoneLatency = g.done.full()
 	x.GapStayed, x.GapMoved = g.gaps.latency(g.gaps.stayed), g.gaps.latency(g.gaps.moved)
 	if !r.isWarm {
 		return

@@ -107,7 +107,7 @@ const (
 // attach makes ledgers and members.
 func (g *groupRun) attach() error {
 	r, s := g.r, &g.r.s
-	live := s.Live != nil
+	live := r.windowed()
 	for c := range g.consumers() {
 		name := "group"
 		if g.c.Kind == Broadcast {
@@ -282,6 +282,14 @@ func (g *groupRun) delivered() []uint64 {
 	return n
 }
 
+// dropped returns how many messages have been jumped over and have not come since.
+func (g *groupRun) dropped() (n uint64) {
+	for _, l := range g.ledgers {
+		n += l.dropped.Load()
+	}
+	return n
+}
+
 // close makes what is taken from members from now on count no more: the target is about to be closed. What was taken from who
 // left last has been told when that is gone.
 func (g *groupRun) close() {
@@ -300,7 +308,7 @@ func (g *groupRun) close() {
 // collect takes what was recorded for a live window.
 func (g *groupRun) collect() {
 	for _, l := range g.ledgers {
-		l.rec.collect(g.r.e2e, g.r.windowE2E)
+		l.rec.collect(g.r.win.e2e)
 		if l.done != nil {
 			l.done.collect(g.done)
 		}

@@ -95,7 +95,7 @@ func groupOf(c load.Group) load.Scenario {
 	c.Members = 2
 	return load.Scenario{
 		Name: "script", Producers: 1, Partitions: 1, Group: c, Duration: time.Minute, Messages: 10, Seed: 1, SampleEvery: 1,
-		NoPlacement: true, Patience: 5 * time.Millisecond,
+		NoPlacement: true, NoFloor: true, Patience: 5 * time.Millisecond,
 	}
 }
 

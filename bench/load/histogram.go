@@ -4,6 +4,8 @@ import (
 	"math"
 
 	hdr "github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/leatlog/leat/bench/load/export"
 )
 
 const (
@@ -90,6 +92,9 @@ func (h *Histogram) Percentile(p float64) int64 {
 	return min(h.h.ValueAtQuantile(p), h.max)
 }
 
+// HDR returns what counts, for other forms of it: see package export. It is the same histogram, not a copy.
+func (h *Histogram) HDR() *hdr.Histogram { return h.h }
+
 // Latency summarises a Histogram, in nanoseconds.
 type Latency struct {
 	Count   uint64  `json:"count"`
@@ -101,6 +106,8 @@ type Latency struct {
 	P999    int64   `json:"p999"`
 	P9999   int64   `json:"p9999"`
 	Max     int64   `json:"max"`
+	// HDR is the whole distribution, as package export encodes it, for those that say so.
+	HDR string `json:"hdr,omitempty"`
 }
 
 // Latency returns the summary.
@@ -116,4 +123,23 @@ func (h *Histogram) Latency() Latency {
 		P9999:   h.Percentile(99.99),
 		Max:     h.Max(),
 	}
+}
+
+// summary returns what a window keeps.
+func (h *Histogram) summary() export.Summary {
+	return export.Summary{
+		Count: h.Count(), P50: h.Percentile(50), P90: h.Percentile(90), P99: h.Percentile(99), P999: h.Percentile(99.9), Max: h.Max(),
+	}
+}
+
+// full is Latency with the whole distribution.
+func (h *Histogram) full() (l Latency) {
+	l = h.Latency()
+	if l.Count == 0 {
+		return l
+	}
+	if text, err := export.Encode(h.h); err == nil { // it writes to memory
+		l.HDR = text
+	}
+	return l
 }

@@ -57,7 +57,8 @@ func (f Faults) String() string {
 
 // Lane is what one reader or subscriber got from one partition.
 type Lane struct {
-	// Consumer is "reader 0" or "subscriber 2".
+	// Consumer is "reader 0" or "subscriber 2"; "replay 1" is one that read all partitions again and again, whose Partition is where
+	// the first fault was, or -1.
 	Consumer  string `json:"consumer"`
 	Partition int    `json:"partition"`
 	// Received counts every delivery, wrong ones included.
@@ -71,8 +72,8 @@ type Lane struct {
 // taken for lost; should they come after all, they count as duplicated.
 const holesMost = 4096
 
-// stream is one producer's messages as one lane has seen them.
-type stream struct {
+// series is one producer's messages as one lane has seen them.
+type series struct {
 	next  uint64 // one past the highest number seen
 	holes []span // what is missing below next, ascending
 	given uint64 // messages in holes that were dropped from the list
@@ -87,23 +88,31 @@ type lane struct {
 	// accepted is how many different, undamaged messages have arrived. Written by deliver with a release store, read by the
 	// collector, publishes nothing else.
 	accepted atomicx.Uint64
-	_        atomicx.Pad
+	// dropped is how many messages were jumped over and have not come since. Written by deliver with a release store, read by the
+	// collector, publishes nothing else.
+	dropped atomicx.Uint64
+	_       atomicx.Pad
 
 	good      uint64
-	streams   []stream
+	streams   []series
 	result    Lane
 	rec       *recorder
 	clock     *Clock
 	measured  int64 // what arrives earlier belongs to the warm-up
-	size      int
+	least     int   // bytes of the smallest message, and of the largest one
+	most      int
 	partition int
+	gate      *gate // nil, or what may stop the consumer
 	_         atomicx.Pad
 }
 
 // deliver takes one message.
 func (l *lane) deliver(p []byte) {
+	if l.gate != nil {
+		l.gate.pass()
+	}
 	l.result.Received++
-	stamp, producer, seq, ok := parse(p, l.size, l.partition)
+	stamp, producer, seq, ok := parse(p, l.least, l.most, l.partition)
 	if !ok || producer >= len(l.streams) {
 		l.result.Corrupt++
 		l.fault("delivery %d (of %d bytes) is damaged or was not sent here", l.result.Received, len(p))
@@ -124,10 +133,11 @@ func (l *lane) deliver(p []byte) {
 }
 
 // odd takes a message that is not the next one, and reports whether it is a new one.
-func (l *lane) odd(s *stream, producer int, seq uint64) bool {
+func (l *lane) odd(s *series, producer int, seq uint64) bool {
 	if seq > s.next {
 		l.result.Gap++
 		l.fault("producer %d: %d came where %d was due", producer, seq, s.next)
+		atomicx.StoreRelease(&l.dropped, l.dropped.Load()+seq-s.next)
 		s.holes = append(s.holes, span{s.next, seq})
 		if len(s.holes) > holesMost {
 			s.given += s.holes[0].to - s.holes[0].from
@@ -152,6 +162,7 @@ func (l *lane) odd(s *stream, producer int, seq uint64) bool {
 		return false
 	}
 	l.result.Reordered++
+	atomicx.StoreRelease(&l.dropped, l.dropped.Load()-1)
 	switch h := &s.holes[i]; {
 	case h.to-h.from == 1:
 		s.holes = slices.Delete(s.holes, i, i+1)

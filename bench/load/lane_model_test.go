@@ -68,6 +68,15 @@ func TestLane_CountsAsTheModelDoes(t *testing.T) {
 		for p := range sent {
 			sent[p] += uint64(rapid.IntRange(0, 3).Draw(t, "never delivered"))
 		}
+		jumped := uint64(0)
+		for p, next := range m.next {
+			for seq := range next {
+				if !m.seen[[2]uint64{p, seq}] {
+					jumped++
+				}
+			}
+		}
+		require.Equal(t, jumped, l.Dropped())
 		got, want := l.Close(func(p int) uint64 { return sent[p] }), m.close(sent)
 		require.Equal(t, want.Faults.Any(), got.FirstFault != "", "a fault has a story")
 		got.FirstFault = ""

@@ -101,6 +101,9 @@ type ledger struct {
 	// settled is how many different messages are settled. Written under mu with a release store, read by the collector and by
 	// producers that keep to a backlog, publishes nothing else.
 	settled atomicx.Uint64
+	// dropped is how many messages were jumped over, where there is an order, and have not come since. Written under mu with a release
+	// store, read by the collector, publishes nothing else.
+	dropped atomicx.Uint64
 	// by is how many deliveries each slot has had. Written under mu, each read by the collector, publish nothing else.
 	by []atomicx.Uint64
 	_  atomicx.Pad
@@ -155,10 +158,16 @@ func (l *ledger) overlap(id uint32) {
 	l.inside = append(l.inside, id)
 }
 
+// parse takes a payload apart.
+func (l *ledger) parse(p []byte) (stamp int64, producer int, seq uint64, ok bool) {
+	s := &l.g.r.s
+	return parse(p, s.Sizes.Least(), s.Sizes.Most(), l.partition)
+}
+
 // enter notes a delivery. The caller holds mu.
 func (l *ledger) enter(m *member, d *Delivery) ticket {
 	l.result.Received++
-	stamp, producer, seq, ok := parse(d.Payload, l.g.r.s.Size, l.partition)
+	stamp, producer, seq, ok := l.parse(d.Payload)
 	if !ok || producer >= len(l.books) {
 		l.result.Corrupt++
 		l.fault("delivery %d (of %d bytes) is damaged or was not sent here", l.result.Received, len(d.Payload))
@@ -174,6 +183,7 @@ func (l *ledger) enter(m *member, d *Delivery) ticket {
 		if seq > b.next && l.g.ordered {
 			l.result.Gap++
 			l.fault("producer %d: %d came where %d was due", producer, seq, b.next)
+			atomicx.StoreRelease(&l.dropped, l.dropped.Load()+seq-b.next)
 		}
 		b.grow(seq)
 	case seq < b.floor:
@@ -184,6 +194,7 @@ func (l *ledger) enter(m *member, d *Delivery) ticket {
 		first = true
 		if l.g.ordered {
 			l.result.Reordered++
+			atomicx.StoreRelease(&l.dropped, l.dropped.Load()-1)
 			l.fault("producer %d: %d came when %d was due", producer, seq, b.next)
 		}
 	case b.at(seq).phase == settled:
@@ -303,7 +314,7 @@ func (l *ledger) plain(m *member, d *Delivery) {
 func (l *ledger) dead(payload []byte, attempts int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_, producer, seq, ok := parse(payload, l.g.r.s.Size, l.partition)
+	_, producer, seq, ok := l.parse(payload)
 	if !ok || producer >= len(l.books) {
 		l.result.Corrupt++
 		l.fault("a dead letter (of %d bytes) is damaged or was not sent here", len(payload))

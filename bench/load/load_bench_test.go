@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/leatlog/leat/bench/load"
 )
@@ -60,4 +61,26 @@ func BenchmarkHarness(b *testing.B) {
 			c.After()
 		}
 	})
+}
+
+// BenchmarkSaturated measures the whole loop of a saturating run on a target that does nothing, with and without what records: the one
+// message in 61 that is measured, and the windows.
+func BenchmarkSaturated(b *testing.B) {
+	for _, c := range []struct {
+		name   string
+		every  int
+		window time.Duration
+	}{{"recording", 61, 0}, {"none", 1 << 30, -1}} {
+		b.Run("record="+c.name, func(b *testing.B) {
+			s := load.Scenario{
+				Producers: 1, Partitions: 1, Subscribers: 1, Duration: time.Hour, Messages: int64(b.N), SampleEvery: c.every, Window: c.window,
+				NoPlacement: true, NoFloor: true,
+			}
+			b.ReportAllocs()
+			res, err := load.Run(b.Context(), load.Null{}, s)
+			if err != nil || res.Faults.Any() {
+				b.Fatal(err, res.Faults)
+			}
+		})
+	}
 }

@@ -8,7 +8,7 @@ import (
 
 // A message is: time (8 bytes), producer (2 bytes) and number (6 bytes), checksum (8 bytes), filler. All little endian.
 //
-// The checksum covers everything else, and the partition. It is two running sums, a (of the words) and b (of the sums so far,
+// The checksum covers everything else, the length, and the partition. It is two running sums, a (of the words) and b (of the sums so far,
 // so that the order of the words counts), about a nanosecond for each 16 bytes. The filler comes first into the sums, so
 // that a producer, whose filler stays the same, adds only two words for each message.
 
@@ -55,15 +55,16 @@ func (s *sums) finish() uint64 {
 	return (s.a ^ bits.RotateLeft64(s.b, 32)) * 0x9E3779B97F4A7C15
 }
 
-// sumsOf starts a checksum for a partition.
-func sumsOf(partition int) sums {
-	return sums{a: 0x6C656174, b: uint64(partition)*0xD6E8FEB86659FD93 + 1}
+// sumsOf starts the checksum of a message of so many bytes to a partition.
+func sumsOf(partition, size int) sums {
+	return sums{a: 0x6C656174 + uint64(size)<<32, b: uint64(partition)*0xD6E8FEB86659FD93 + 1}
 }
 
 // message is one producer's buffer.
 type message struct {
-	buf    []byte
-	filled []sums // for each partition, the sums over the filler
+	buf    []byte // as large as a message can be
+	size   int    // the size of all messages, or 0
+	filled []sums // for each partition, the sums over the filler, if all messages have one size
 	id     uint64 // the producer, in place
 }
 
@@ -74,33 +75,47 @@ func newMessage(s *Scenario, producer int) *message {
 	for i := range filler {
 		filler[i] = byte(rng.Uint32())
 	}
+	if s.Sizes.Least() != s.Sizes.Most() {
+		return m
+	}
+	m.size = s.Size
 	m.filled = make([]sums, s.Partitions)
 	for p := range m.filled {
-		m.filled[p] = sumsOf(p)
+		m.filled[p] = sumsOf(p, m.size)
 		m.filled[p].addBytes(filler)
 	}
 	return m
 }
 
-// set makes the buffer message number seq to a partition, stamped with a time (0: none).
+// set makes the buffer message number seq to a partition, stamped with a time (0: none), of the size that all messages have.
 func (m *message) set(partition int, seq uint64, stamp int64) []byte {
+	return m.finish(m.filled[partition], m.size, seq, stamp)
+}
+
+// setSize is set for a message of any size.
+func (m *message) setSize(size, partition int, seq uint64, stamp int64) []byte {
+	s := sumsOf(partition, size)
+	s.addBytes(m.buf[MinSize:size])
+	return m.finish(s, size, seq, stamp)
+}
+
+func (m *message) finish(s sums, size int, seq uint64, stamp int64) []byte {
 	word := m.id | seq&seqMask
-	s := m.filled[partition]
 	s.add(uint64(stamp))
 	s.add(word)
-	b := m.buf
+	b := m.buf[:size]
 	binary.LittleEndian.PutUint64(b, uint64(stamp))
 	binary.LittleEndian.PutUint64(b[8:], word)
 	binary.LittleEndian.PutUint64(b[16:], s.finish())
 	return b
 }
 
-// parse checks a payload of a partition and takes it apart.
-func parse(p []byte, size, partition int) (stamp int64, producer int, seq uint64, ok bool) {
-	if len(p) != size || size < MinSize {
+// parse checks a payload of a partition, of least to most bytes, and takes it apart.
+func parse(p []byte, least, most, partition int) (stamp int64, producer int, seq uint64, ok bool) {
+	if len(p) < least || len(p) > most || len(p) < MinSize {
 		return 0, 0, 0, false
 	}
-	s := sumsOf(partition)
+	s := sumsOf(partition, len(p))
 	s.addBytes(p[MinSize:])
 	time, word := binary.LittleEndian.Uint64(p), binary.LittleEndian.Uint64(p[8:])
 	s.add(time)

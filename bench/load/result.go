@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"strings"
 	"time"
+
+	"github.com/leatlog/leat/bench/load/export"
 )
 
 // Schema is the version of the JSON form of a Result. Fields may be added without a new version.
@@ -29,16 +31,27 @@ type Result struct {
 	Seed          uint64 `json:"seed"`
 
 	// The scenario, as it was run.
-	Producers   int     `json:"producers"`
-	Partitions  int     `json:"partitions"`
-	Readers     int     `json:"readers"`
-	Subscribers int     `json:"subscribers"`
-	Size        int     `json:"size"`
-	Rate        float64 `json:"rate"`
-	Publish     string  `json:"publish,omitempty"`
-	Wait        string  `json:"wait,omitempty"`
-	Sync        string  `json:"sync,omitempty"`
-	WarmupS     float64 `json:"warmup_s"`
+	Producers   int `json:"producers"`
+	Partitions  int `json:"partitions"`
+	Readers     int `json:"readers"`
+	Subscribers int `json:"subscribers"`
+	// Size is the size of a message in bytes, or of the largest one; Sizes is what -sizes says. Arrival and Keys likewise.
+	Size  int    `json:"size"`
+	Sizes string `json:"sizes"`
+	// SizeMean is the mean size.
+	SizeMean float64 `json:"size_mean"`
+	Rate     float64 `json:"rate"`
+	Arrival  string  `json:"arrival"`
+	Keys     string  `json:"keys"`
+	Stages   int     `json:"stages"`
+	Replays  int     `json:"replays"`
+	StopS    float64 `json:"stop_s"`
+	Publish  string  `json:"publish,omitempty"`
+	Wait     string  `json:"wait,omitempty"`
+	Sync     string  `json:"sync,omitempty"`
+	WarmupS  float64 `json:"warmup_s"`
+	// Config is the whole scenario, as Settings gives it: what is needed to run it again.
+	Config map[string]string `json:"config"`
 
 	// DurationS is how many seconds were measured: from the end of the warm-up until the last message had arrived.
 	DurationS float64 `json:"duration_s"`
@@ -68,6 +81,16 @@ type Result struct {
 	CPUNsPerMsg  float64 `json:"cpu_ns_per_msg"`
 	AllocsPerMsg float64 `json:"allocs_per_msg"`
 	BytesPerMsg  float64 `json:"alloc_bytes_per_msg"`
+	// Cores is how many processors were busy with the process, harness included, in the measured time.
+	Cores float64 `json:"cores"`
+	// GCs is how many collections ended in the measured time, and GCPauseNs how long they stopped the world. BlockedNs is how long
+	// producers were not let in, all added up: Publish calls of 10 us and more.
+	GCs       uint64 `json:"gcs"`
+	GCPauseNs int64  `json:"gc_pause_ns"`
+	BlockedNs int64  `json:"blocked_ns"`
+	// HeapStart and HeapEnd are the size of all objects on the heap, dead ones included that were not swept yet.
+	HeapStart uint64 `json:"heap_start_bytes"`
+	HeapEnd   uint64 `json:"heap_end_bytes"`
 
 	Latency struct {
 		Publish Latency `json:"publish"`
@@ -87,17 +110,40 @@ type Result struct {
 
 	Go         string `json:"go"`
 	Platform   string `json:"platform"`
+	CPU        string `json:"cpu,omitempty"`
 	GOMAXPROCS int    `json:"gomaxprocs"`
 	CPUs       int    `json:"cpus"`
 	Clock      string `json:"clock"`
+	// GCPercent is what GOGC says, -1 for off, and MemLimit the soft memory limit in bytes, 0 for none. Pinned is which processors
+	// the process may use, if it was told so, and Commit which version of the program it was, where that is known.
+	GCPercent int64  `json:"gc_percent"`
+	MemLimit  int64  `json:"mem_limit"`
+	Pinned    string `json:"pinned,omitempty"`
+	Commit    string `json:"commit,omitempty"`
+
+	// Floor is what the generator does by itself; nil if that was not measured.
+	Floor *Floor `json:"floor,omitempty"`
+	// Backlog is how readers caught up that had stood still, and Replay what those did that read all again and again; nil without.
+	Backlog *BacklogResult `json:"backlog,omitempty"`
+	Replay  *ReplayResult  `json:"replay,omitempty"`
 
 	// Group is what there is more to tell of a scenario with a group; nil without.
 	Group *GroupResult `json:"group,omitempty"`
 
+	// Steps are the parts of the run between which the rate of the schedule changes; none if it does not.
+	Steps []Step `json:"steps,omitempty"`
+	// Windows cuts the run into short times, warm-up included.
+	Windows []export.Window `json:"windows"`
 	// Lanes tells what each reader and subscriber got from each partition.
 	Lanes []Lane `json:"lanes"`
 	// Notes are warnings for whoever reads the figures.
 	Notes []string `json:"notes,omitempty"`
+}
+
+// Step is a part of a run, from a time since its start on, in which the schedule has one rate.
+type Step struct {
+	FromS    float64 `json:"from_s"`
+	MsgsPerS float64 `json:"msgs_per_s"`
 }
 
 // result puts the figures together. Everybody has stopped.
@@ -106,30 +152,44 @@ func (r *run) result(engine string, ended int64, last mark, interrupted bool) Re
 	res := Result{
 		SchemaVersion: Schema, Engine: engine, Scenario: s.Name, Seed: s.Seed,
 		Producers: s.Producers, Partitions: s.Partitions, Readers: s.Readers, Subscribers: s.Subscribers,
-		Size: s.Size, Rate: s.Rate, Publish: s.Publish, Wait: s.Wait, Sync: s.Sync, WarmupS: s.Warmup.Seconds(),
+		Size: s.Size, Sizes: s.Sizes.String(), SizeMean: s.Sizes.Mean(), Rate: s.Rate, Arrival: s.Arrival.String(), Keys: s.Keys.String(), Stages: s.Stages,
+		Replays: s.Replays, StopS: s.Stop.Seconds(), Config: s.config(), Publish: s.Publish, Wait: s.Wait, Sync: s.Sync, WarmupS: s.Warmup.Seconds(),
 		Interrupted: interrupted, SampleEvery: s.SampleEvery, RateHeld: true,
 		Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
 		GOMAXPROCS: runtime.GOMAXPROCS(0), CPUs: runtime.NumCPU(), Clock: r.clock.source(),
 	}
+	res.conditions()
 	if s.Rate > 0 {
 		res.SampleEvery = 1
+		for _, x := range s.Arrival.Steps(s.Warmup + s.Duration) {
+			res.Steps = append(res.Steps, Step{FromS: x.From.Seconds(), MsgsPerS: s.Rate * x.Share})
+		}
 	}
 	for _, p := range r.producers {
 		res.Sent += p.total
-		p.publish.finish(r.publish)
-		p.delay.finish(r.delay)
+		p.publish.finish(r.win.publish)
+		p.delay.finish(r.win.delay)
 	}
 	for _, l := range r.lanes {
-		l.rec.finish(r.e2e)
+		l.rec.finish(r.win.e2e)
 		lane := l.close(func(producer int) uint64 { return r.producers[producer].seqs[l.partition] })
 		res.Received += lane.Received
 		res.Faults.add(lane.Faults)
 		res.Lanes = append(res.Lanes, lane)
 	}
+	r.survived(&res)
 	if r.g != nil {
 		r.g.result(&res, last)
 	}
-	res.Latency.Publish, res.Latency.Delay, res.Latency.E2E = r.publish.Latency(), r.delay.Latency(), r.e2e.Latency()
+	if r.gate != nil {
+		res.Backlog = r.gate.result()
+	}
+	r.replayResult(&res, ended-r.phases.start)
+	r.closeWindow(last)
+	if r.win.length > 0 {
+		res.Windows = r.win.list
+	}
+	res.Latency.Publish, res.Latency.Delay, res.Latency.E2E = r.publish.full(), r.delay.full(), r.e2e.full()
 	res.Clamped = r.publish.Clamped() + r.delay.Clamped() + r.e2e.Clamped()
 
 	if s.Rate > 0 {
@@ -174,6 +234,10 @@ func (r *run) rates(res *Result, ended int64, last mark) {
 			res.RateMsgsPerS = rate
 		}
 	}
+	res.Cores = float64(last.cpu-r.warm.cpu) / 1e9 / took
+	res.GCs, res.GCPauseNs = uint64(last.gcs-r.warm.gcs), last.pauses-r.warm.pauses
+	res.HeapStart, res.HeapEnd = r.warm.heap, last.heap
+	res.BlockedNs = int64(last.blocked - r.warm.blocked)
 	if n := float64(last.sent - r.warm.sent); n > 0 {
 		res.CPUNsPerMsg = float64(last.cpu-r.warm.cpu) / n
 		res.AllocsPerMsg = float64(last.allocs-r.warm.allocs) / n

@@ -51,18 +51,17 @@ type run struct {
 	readsEnd chan struct{} // closed when the readers have returned
 
 	// The collector's own.
-	e2e       *Histogram
-	delay     *Histogram
-	publish   *Histogram
-	windowE2E *Histogram
-	windowDly *Histogram
-	nextLive  int64
-	asked     bool // the owners have been asked for the window that ends at nextLive
-	lastLive  int64
-	lastSent  uint64
-	warm      mark // at the end of the warm-up
-	isWarm    bool
-	notes     []string
+	e2e     *Histogram
+	delay   *Histogram
+	publish *Histogram
+	win     windows
+	warm    mark // at the end of the warm-up
+	isWarm  bool
+	notes   []string
+
+	gate   *gate    // nil, or what stops the readers for a while
+	storm  []*rerun // readers that read again and again
+	storms sync.WaitGroup
 }
 
 // source is what a run of either kind needs of an instance.
@@ -75,6 +74,8 @@ type source interface {
 type mark struct {
 	usage
 	sent     uint64
+	dropped  uint64   // messages that consumers have jumped over and not had since
+	blocked  uint64   // ns that producers have waited, all together
 	accepted []uint64 // for each consumer
 	slots    []uint64 // with a group: deliveries to each member
 }
@@ -102,6 +103,7 @@ func Run(ctx context.Context, target Target, s Scenario) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
+	floor := s.floor(ctx, r.clock)
 	if err := r.open(target); err != nil {
 		return Result{}, fmt.Errorf("%w: %w", ErrTarget, err)
 	}
@@ -113,6 +115,10 @@ func Run(ctx context.Context, target Target, s Scenario) (Result, error) {
 	r.launch(publishCtx)
 
 	interrupted, err := r.watch(ctx, giveUp)
+	r.openGate()
+	if !errors.Is(err, ErrStuck) {
+		r.endStorm()
+	}
 	if r.g != nil {
 		r.g.ended()
 	}
@@ -123,6 +129,9 @@ func Run(ctx context.Context, target Target, s Scenario) (Result, error) {
 	drained := ended
 	if err == nil && r.publishErr() == nil {
 		drained = r.drain()
+		if r.gate != nil {
+			r.gate.phase(r, drained)
+		}
 		if r.g != nil {
 			err = r.g.positions()
 		}
@@ -145,7 +154,7 @@ func Run(ctx context.Context, target Target, s Scenario) (Result, error) {
 		after = ProbePlacement()
 	}
 	res := r.result(target.Name(), ended, last, interrupted)
-	res.Disk = disk
+	res.Floor, res.Disk = floor, disk
 	res.Placement = newPlacement(before, after)
 	res.PlacementRTT = (before + after) / 2
 	res.Notes = append(res.Notes, placementNotes(s, res.Placement)...)
@@ -159,14 +168,24 @@ func (r *run) open(target Target) (err error) {
 	}
 	r.inst, err = target.Open(r.s)
 	r.source = r.inst
-	return err
+	if err != nil {
+		return err
+	}
+	if _, ok := r.inst.(Replayer); !ok && r.s.Replays > 0 {
+		return errors.Join(fmt.Errorf("%w: replays is %d: what %s has delivered cannot be read again", ErrUnsupported, r.s.Replays, target.Name()),
+			r.inst.Close())
+	}
+	return nil
 }
 
 // attach makes lanes and producers and subscribes.
 func (r *run) attach() error {
 	s := &r.s
 	r.e2e, r.delay, r.publish = NewHistogram(), NewHistogram(), NewHistogram()
-	r.windowE2E, r.windowDly = NewHistogram(), NewHistogram()
+	r.win.init(s)
+	if s.Stop > 0 {
+		r.gate = newGate()
+	}
 	receive := r.subscribe
 	if r.g != nil {
 		receive = r.g.attach
@@ -191,7 +210,7 @@ func (r *run) attach() error {
 // subscribe makes lanes, and subscribes.
 func (r *run) subscribe() error {
 	s := &r.s
-	live := s.Live != nil
+	live := r.windowed()
 	for c := range s.Consumers() {
 		name := fmt.Sprintf("reader %d", c)
 		if c >= s.Readers {
@@ -199,8 +218,8 @@ func (r *run) subscribe() error {
 		}
 		for p := range s.Partitions {
 			r.lanes = append(r.lanes, &lane{
-				streams: make([]stream, s.Producers), result: Lane{Consumer: name, Partition: p},
-				rec: newRecorder(&r.turn, live), clock: r.clock, size: s.Size, partition: p,
+				streams: make([]series, s.Producers), result: Lane{Consumer: name, Partition: p},
+				rec: newRecorder(&r.turn, live), clock: r.clock, least: s.Sizes.Least(), most: s.Sizes.Most(), partition: p, gate: r.gate,
 			})
 		}
 	}
@@ -229,7 +248,7 @@ func (r *run) launch(ctx context.Context) {
 		start: start, measured: measured, end: end,
 		giveUp: end + int64(max(time.Second, s.Duration/5)),
 	}
-	r.nextLive, r.lastLive = start+int64(time.Second), start
+	r.win.start(start, r.mark())
 	for _, l := range r.lanes {
 		l.measured = measured
 	}
@@ -252,12 +271,10 @@ func (r *run) launch(ctx context.Context) {
 			})
 		}
 	}
+	r.launchStorm()
 	var producing sync.WaitGroup
 	for i, p := range r.producers {
-		p.phases = r.phases
-		if s.Rate > 0 {
-			p.sched = schedule{start: start, gap: 1e9 / s.Rate, producer: i, of: s.Producers}
-		}
+		p.launch(s, i, r.phases)
 		producing.Go(func() {
 			p.run(ctx, s.Rate > 0)
 			if p.err != nil {
@@ -296,11 +313,9 @@ func (r *run) watch(ctx context.Context, giveUp func()) (interrupted bool, err e
 		if r.g != nil {
 			next = r.g.next(next)
 		}
-		if r.s.Live != nil {
-			next = min(next, r.nextLive)
-			if !r.asked {
-				next = min(next, r.nextLive-handTime)
-			}
+		next = r.win.due(next)
+		if r.gate != nil {
+			next = r.gate.next(r, next)
 		}
 		timer.Reset(max(time.Duration(next-now), 0))
 		select {
@@ -310,9 +325,11 @@ func (r *run) watch(ctx context.Context, giveUp func()) (interrupted bool, err e
 		case <-canceled:
 			canceled, interrupted = nil, true
 			r.halt.Store(true)
+			r.openGate() // producers may be waiting for room
 		case err = <-failed:
 			failed = nil
 			r.halt.Store(true)
+			r.openGate()
 		}
 		now = r.clock.Now()
 		if r.s.Rate == 0 && now >= r.phases.end {
@@ -345,55 +362,10 @@ func (r *run) phase(now int64) {
 	if r.g != nil {
 		r.g.phase(now)
 	}
-	if r.s.Live == nil {
-		return
+	if r.gate != nil {
+		r.gate.phase(r, now)
 	}
-	if !r.asked && now >= r.nextLive-handTime {
-		r.asked = true
-		r.turn.Add(1)
-	}
-	if now >= r.nextLive {
-		r.live(now)
-		r.asked = false
-	}
-}
-
-// handTime is how long before the end of a live window the recorders are asked for it: each hands it over with the next
-// value it records.
-const handTime = int64(20 * time.Millisecond)
-
-// live reports the window that ends now.
-func (r *run) live(now int64) {
-	for _, l := range r.lanes {
-		l.rec.collect(r.e2e, r.windowE2E)
-	}
-	if r.g != nil {
-		r.g.collect()
-	}
-	for _, p := range r.producers {
-		p.delay.collect(r.delay, r.windowDly)
-		p.publish.collect(r.publish)
-	}
-	m := r.mark()
-	lag := uint64(0)
-	for _, a := range m.accepted {
-		if a < m.sent {
-			lag = max(lag, m.sent-a)
-		}
-	}
-	r.s.Live(Window{
-		Elapsed: time.Duration(now - r.phases.start), Warmup: r.lastLive < r.phases.measured,
-		Sent: m.sent, Rate: float64(m.sent-r.lastSent) / (float64(now-r.lastLive) / 1e9), Lag: lag,
-		Delay:   time.Duration(r.windowDly.Max()),
-		Samples: r.windowE2E.Count(), P50: time.Duration(r.windowE2E.Percentile(50)),
-		P99: time.Duration(r.windowE2E.Percentile(99)), Max: time.Duration(r.windowE2E.Max()),
-	})
-	r.windowE2E.Reset()
-	r.windowDly.Reset()
-	r.lastLive, r.lastSent = now, m.sent
-	for r.nextLive <= now {
-		r.nextLive += int64(time.Second)
-	}
+	r.window(now)
 }
 
 // mark takes down how things stand.
@@ -406,12 +378,14 @@ func (r *run) mark() mark {
 		}
 		for _, l := range r.consumer(c) {
 			m.accepted[c] += l.accepted.Load()
+			m.dropped += l.dropped.Load()
 		}
 	}
 	if r.g != nil {
-		m.slots = r.g.delivered()
+		m.slots, m.dropped = r.g.delivered(), r.g.dropped()
 	}
 	for _, p := range r.producers {
+		m.blocked += p.blocked.Load()
 		m.sent += p.sent.Load() // after the lanes, so that nobody seems to have more than there is
 	}
 	return m

@@ -23,7 +23,7 @@ import (
 func brief(messages int64) load.Scenario {
 	return load.Scenario{
 		Name: "brief", Producers: 3, Partitions: 2, Readers: 1, Subscribers: 1,
-		Duration: time.Minute, Messages: messages, Seed: 7, SampleEvery: 1, NoPlacement: true,
+		Duration: time.Minute, Messages: messages, Seed: 7, SampleEvery: 1, NoPlacement: true, NoFloor: true,
 	}
 }
 
@@ -171,6 +171,23 @@ func TestRun_DuplicateOfTheLastMessage(t *testing.T) {
 	}}, s)
 	require.NoError(t, err)
 	assert.Equal(t, load.Faults{Duplicated: 1}, res.Faults)
+}
+
+// TestRun_Dropped: windows show what consumers have jumped over, as soon as they have.
+func TestRun_Dropped(t *testing.T) {
+	s := brief(100)
+	s.Producers, s.Partitions, s.Readers, s.Subscribers, s.Window = 1, 1, 1, 1, time.Hour
+	s.Patience = 20 * time.Millisecond
+	res, err := load.Run(t.Context(), &direct{deliver: func(c, _, n int, p []byte) [][]byte {
+		if n >= 40 && n < 43 || c == 1 && n >= 98 {
+			return nil // the last two nobody can jump over
+		}
+		return [][]byte{p}
+	}}, s)
+	require.NoError(t, err)
+	assert.Equal(t, uint64(3+3+2), res.Lost)
+	require.NotEmpty(t, res.Windows)
+	assert.Equal(t, uint64(3+3), res.Windows[len(res.Windows)-1].Dropped)
 }
 
 // TestRun_SwappedPartitions delivers undamaged messages, but to readers of the wrong partition.

@@ -4,7 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
+
+	"github.com/leatlog/leat/bench/load/stream"
 )
 
 // ErrScenario is wrapped by what Run returns if a scenario makes no sense. The text names the field.
@@ -31,10 +34,26 @@ type Scenario struct {
 	// needs a GroupTarget.
 	Group Group
 
-	// Size is the size of a message in bytes. 0 means 64; at least MinSize.
+	// Size is the size of a message in bytes. 0 means 64; at least MinSize. With Sizes it is the largest one, and need not be set.
 	Size int
-	// Rate is how many messages a second all producers together are to send, evenly spaced. 0 means as fast as they can.
+	// Sizes says how large messages are, if not all have one size. The zero value means Size.
+	Sizes stream.Sizes
+	// Rate is how many messages a second all producers together are to send. 0 means as fast as they can.
 	Rate float64
+	// Arrival says how they are spread in time. The zero value means evenly. Anything else needs a Rate.
+	Arrival stream.Arrival
+	// Keys says which key each message has, and so to which partition it goes: to the one that the hash of the key says, of those
+	// that its producer has. The zero value means none: then producers publish to their partitions in turn. A target gets to see
+	// keys if its producers are KeyProducers.
+	Keys stream.Keys
+	// Stages is how many topics, or queues, a message goes through, one after the other; readers are at the last one. 0 means 1.
+	// A target may know only 1.
+	Stages int
+	// Replays is how many more readers read all that is kept, from the beginning, again and again. The target's instances must be
+	// Replayers.
+	Replays int
+	// Stop is for how long all readers and subscribers stand still, from the start of the measured time on. Then they catch up.
+	Stop time.Duration
 	// Publish is how to publish, where the target has several ways ("async", "sync", "batch", "appender"). Empty means the
 	// target's own choice.
 	Publish string
@@ -65,24 +84,20 @@ type Scenario struct {
 	Patience time.Duration
 	// NoPlacement leaves out the placement probes before and after the run, which take some milliseconds each.
 	NoPlacement bool
+	// NoFloor leaves out the run before the run that measures the generator by itself: a tenth of the time, but at most 300 ms.
+	NoFloor bool
+
+	// Window is how long the windows of the result are. 0 means a quarter of a second, less for runs of less than 5 s, and more for
+	// long ones, so that there are about 1200 at the most. Below 0 means that there are none, unless Live or Intervals is set.
+	Window time.Duration
 
 	// Live, if not nil, is called once a second with how things stand. It must be quick. It may be called during warm-up.
 	Live func(Window)
+	// Intervals, if not nil, is called at the end of each window with what was measured in it, warm-up included. The times count
+	// from the start of the run. It must be quick, and must not keep the histograms.
+	Intervals func(from, to time.Duration, e2e, publish, delay *Histogram)
 
 	clock *Clock // set by tests
-}
-
-// Window is one second of a run, for the impatient.
-type Window struct {
-	Elapsed  time.Duration // since the run began
-	Warmup   bool          // the warm-up was not over at the start of the window
-	Sent     uint64        // messages published so far
-	Rate     float64       // messages published a second, in this window
-	Lag      uint64        // messages that the slowest reader or subscriber has still to get
-	Delay    time.Duration // the largest publish delay measured in this window
-	Samples  uint64        // how many end-to-end latencies were measured in this window
-	P50, P99 time.Duration // of them
-	Max      time.Duration // the largest of them
 }
 
 // MinSize is the smallest message: a time, a number, a checksum.
@@ -94,12 +109,23 @@ const (
 	defaultPatience    = 5 * time.Second
 	maxProducers       = 1 << 16
 	maxSize            = 1 << 30
+	maxStages          = 16
 )
 
 // withDefaults returns s with every zero field set, or what is wrong with s.
 func (s Scenario) withDefaults() (Scenario, error) {
 	if s.Size == 0 {
 		s.Size = defaultSize
+	}
+	if s.Stages == 0 {
+		s.Stages = 1
+	}
+	var sizesErr error
+	if s.Sizes.Most() == 0 {
+		s.Sizes, sizesErr = stream.ParseSizes(strconv.Itoa(s.Size), min(MinSize, s.Size))
+	}
+	if sizesErr == nil {
+		s.Size = s.Sizes.Most()
 	}
 	if s.SampleEvery == 0 {
 		s.SampleEvery = defaultSampleEvery
@@ -114,11 +140,16 @@ func (s Scenario) withDefaults() (Scenario, error) {
 		}
 	}
 	s.Group = s.Group.withDefaults(&s, check)
+	s.combine(check)
 	check(s.Producers >= 1 && s.Producers <= maxProducers, "producers is %d: must be 1 to %d", s.Producers, maxProducers)
 	check(s.Partitions >= 1, "partitions is %d: must be at least 1", s.Partitions)
 	check(s.Readers >= 0, "readers is %d: must not be negative", s.Readers)
 	check(s.Subscribers >= 0, "subscribers is %d: must not be negative", s.Subscribers)
-	check(s.Size >= MinSize && s.Size <= maxSize, "size is %d: must be %d to %d", s.Size, MinSize, maxSize)
+	least := s.Size
+	if sizesErr == nil {
+		least = s.Sizes.Least()
+	}
+	check(least >= MinSize && s.Size <= maxSize, "size is %d: must be %d to %d", least, MinSize, maxSize)
 	check(s.Rate >= 0 && s.Rate <= 1e12, "rate is %v: must be 0 (as fast as possible) to 1e12", s.Rate)
 	check(s.Sync == "" || s.Group.Kind == "", "sync is %q: a scenario with a group is in memory", s.Sync)
 	check(s.Sync != "" || s.Dir == "", "dir is %q: it needs sync", s.Dir)
@@ -132,11 +163,29 @@ func (s Scenario) withDefaults() (Scenario, error) {
 	return s, bad
 }
 
+// combine checks what does not go together.
+func (s *Scenario) combine(check func(ok bool, format string, args ...any)) {
+	check(s.Arrival.String() == "constant" || s.Rate > 0,
+		"arrival is %s: needs a rate; without one, producers publish as fast as they can", s.Arrival)
+	check(s.Stages >= 1 && s.Stages <= maxStages, "stages is %d: must be 1 to %d", s.Stages, maxStages)
+	check(s.Stages == 1 || s.Group.Kind == "", "stages is %d: a scenario with a group has one", s.Stages)
+	check(s.Replays >= 0, "replays is %d: must not be negative", s.Replays)
+	check(s.Replays == 0 || s.Group.Kind == "", "replays is %d: a scenario with a group has none", s.Replays)
+	check(s.Stop >= 0, "stop is %v: must not be negative", s.Stop)
+	check(s.Stop == 0 || s.Group.Kind == "", "stop is %v: a scenario with a group has slow", s.Stop)
+	check(s.Stop == 0 || s.Readers+s.Subscribers > 0, "stop is %v: there are no readers to stop", s.Stop)
+	check(s.Stop < s.Duration || s.Stop == 0, "stop is %v: must be less than the %v that are measured", s.Stop, s.Duration)
+}
+
 // Validate returns what is wrong with s, naming the field, or nil. A target may still refuse it: see Check.
 func (s Scenario) Validate() error {
 	_, err := s.withDefaults()
 	return err
 }
+
+// ErrUnsupported is to be wrapped by what a target returns for a scenario that it cannot run. The text names the field, and what is
+// allowed.
+var ErrUnsupported = errors.New("target: unsupported scenario")
 
 // Checker is a Target that can say beforehand whether it can run a scenario.
 type Checker interface {
@@ -174,48 +223,6 @@ func (s Scenario) Consumers() int {
 		return s.Group.Members
 	}
 	return 1
-}
-
-// Scenarios returns the named scenarios without a group, the default first. See GroupScenarios for the others.
-func Scenarios() []Scenario {
-	all := []Scenario{
-		{
-			Name: "mixed", Producers: 3, Partitions: 2, Readers: 1, Subscribers: 1,
-			About: "the main job: producers share partitions, a pull reader and a push subscriber each see everything",
-		},
-		{
-			Name: "unicast", Producers: 1, Partitions: 1, Readers: 1,
-			About: "one producer, one partition, one reader: the plain hand-over",
-		},
-		{
-			Name: "fan-in", Producers: 3, Partitions: 1, Readers: 1,
-			About: "producers compete for one partition",
-		},
-		{
-			Name: "fan-out", Producers: 1, Partitions: 1, Readers: 3,
-			About: "one stream, seen in full by each of three readers",
-		},
-		{
-			Name: "partitions", Producers: 4, Partitions: 4, Readers: 1,
-			About: "four lanes side by side: what partitioning gains on this machine",
-		},
-		{
-			Name: "push", Producers: 3, Partitions: 2, Subscribers: 2,
-			About: "no reader pulls: the target calls two subscribers",
-		},
-	}
-	return usual(all)
-}
-
-// usual fills in what all named scenarios have in common.
-func usual(all []Scenario) []Scenario {
-	for i := range all {
-		all[i].Size = defaultSize
-		all[i].Warmup = time.Second
-		all[i].Duration = 9 * time.Second
-		all[i].Seed = 1
-	}
-	return all
 }
 
 // ScenarioNamed returns the named scenario of any kind.

@@ -10,15 +10,18 @@ import (
 // WriteText writes the result for people.
 func (r Result) WriteText(w io.Writer) error {
 	var b strings.Builder
-	p := func(format string, args ...any) { fmt.Fprintf(&b, format, args...) }
+	p := printer(func(format string, args ...any) { fmt.Fprintf(&b, format, args...) })
 
 	p("engine     %s, scenario %s: %s\n", r.Engine, orDash(r.Scenario), r.shape().Shape())
-	p("load       %d-byte messages, %s%s%s, seed %d\n", r.Size, r.load(), opt("publish ", r.Publish), opt("wait ", r.Wait)+opt("sync ", r.Sync), r.Seed)
+	p("load       %s messages, %s%s%s%s%s, seed %d\n", r.sizes(), r.load(), r.keys(), opt("publish ", r.Publish), opt("wait ", r.Wait), opt("sync ", r.Sync), r.Seed)
+	r.again(p)
 	p("machine    %s %s, GOMAXPROCS %d of %d CPUs, clock %s, placement %s",
 		r.Go, r.Platform, r.GOMAXPROCS, r.CPUs, r.Clock, r.Placement.Label)
 	if r.PlacementRTT > 0 {
 		p(" (core to core and back: %d ns before, %d ns after)", r.Placement.Before, r.Placement.After)
 	}
+	p("\n           ")
+	r.collector(p)
 	p("\nmeasured   %.3f s after %.3g s of warm-up", r.DurationS, r.WarmupS)
 	if r.Interrupted {
 		p(", INTERRUPTED")
@@ -30,8 +33,10 @@ func (r Result) WriteText(w io.Writer) error {
 	case n > 0:
 		p(" to each of %d", n)
 	}
-	p(", published %s msgs/s, %.1f MB/s", FormatRate(r.PublishMsgsPerS), r.RateMsgsPerS*float64(r.Size)/1e6)
+	p(", published %s msgs/s, %.1f MB/s", FormatRate(r.PublishMsgsPerS), r.RateMsgsPerS*r.meanSize()/1e6)
 	p("\ncost       %.1f ns of CPU, %.3f allocs, %.1f B allocated per message (harness included)\n", r.CPUNsPerMsg, r.AllocsPerMsg, r.BytesPerMsg)
+	p("           %.3g processors busy, %s (%s stopped), heap %.3g to %.3g MiB, producers blocked for %s in all\n", r.Cores, count(int(r.GCs), "collection"),
+		FormatDuration(time.Duration(r.GCPauseNs)), float64(r.HeapStart)/(1<<20), float64(r.HeapEnd)/(1<<20), FormatDuration(time.Duration(r.BlockedNs)))
 	p("counters   sent %d, received %d, lost %d, duplicated %d, reordered %d, gap %d, corrupt %d",
 		r.Sent, r.Received, r.Lost, r.Duplicated, r.Reordered, r.Gap, r.Corrupt)
 	if r.Group != nil {
@@ -40,6 +45,7 @@ func (r Result) WriteText(w io.Writer) error {
 	} else {
 		p("\n")
 	}
+	r.special(p)
 	p("\n")
 
 	p("%-10s %9s %9s %9s %9s %9s %9s %12s\n", "latency", "p50", "p90", "p99", "p99.9", "p99.99", "max", "samples")
@@ -77,6 +83,7 @@ func (r Result) WriteText(w io.Writer) error {
 	if r.Disk != nil {
 		p("           disk sync is a write of a message and a sync of the file, in a bare loop before the run\n")
 	}
+	r.floor(p)
 	for _, n := range r.Notes {
 		p("note       %s\n", n)
 	}
@@ -125,22 +132,14 @@ func (s Scenario) Shape() string {
 	if len(to) == 0 {
 		to = []string{"nobody"}
 	}
-	return count(s.Producers, "producer") + " -> " + count(s.Partitions, "partition") + " -> " + strings.Join(to, " and ")
-}
-
-func (r Result) shape() Scenario {
-	s := Scenario{Producers: r.Producers, Partitions: r.Partitions, Readers: r.Readers, Subscribers: r.Subscribers}
-	if r.Group != nil {
-		s.Group = r.Group.group()
+	through := ""
+	if s.Stages > 1 {
+		through = fmt.Sprintf(" in each of %d stages", s.Stages)
 	}
-	return s
-}
-
-func (r Result) load() string {
-	if r.Rate == 0 {
-		return "as fast as possible"
+	if s.Replays > 0 {
+		to = append(to, count(s.Replays, "reader")+" that read all again and again")
 	}
-	return FormatRate(r.Rate) + " msgs/s on schedule"
+	return count(s.Producers, "producer") + " -> " + count(s.Partitions, "partition") + through + " -> " + strings.Join(to, " and ")
 }
 
 func count(n int, what string) string {

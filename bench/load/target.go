@@ -50,3 +50,27 @@ type Owner interface {
 	// Owns returns the partitions, in the order in which they are to be used in turn.
 	Owns() []int
 }
+
+// KeyProducer is a Producer that can do something with keys. The partition is already chosen by the key. Without it, Publish is
+// called for messages with keys as well.
+type KeyProducer interface {
+	Producer
+	// PublishKey is Publish with a key, which is the caller's again when it returns.
+	PublishKey(ctx context.Context, partition int, key, payload []byte) error
+}
+
+// Survivor is an Instance that can keep messages beyond its own end.
+type Survivor interface {
+	Instance
+	// Survived returns how many messages of a partition were there, or had been there before newer ones took their place, when what
+	// Close had left behind was opened again. It is called after Close, if the scenario has Sync; what is missing is lost.
+	Survived(partition int) (uint64, error)
+}
+
+// Replayer is an Instance whose messages can be read again.
+type Replayer interface {
+	Instance
+	// Replay delivers every message of a partition that is kept, from the first one up to those that are there when it is called,
+	// in order. It returns nil if it ended because of Close, or since what comes next is kept no longer. It is called from many goroutines, while others read and publish.
+	Replay(partition int, deliver func(payload []byte)) error
+}

@@ -1,6 +1,9 @@
 package load
 
-import "runtime/metrics"
+import (
+	"runtime/debug"
+	"runtime/metrics"
+)
 
 // usage is what the process has used up to a moment.
 type usage struct {
@@ -8,6 +11,9 @@ type usage struct {
 	cpu    int64 // ns
 	allocs uint64
 	bytes  uint64
+	gcs    int64
+	pauses int64  // ns, of all collections
+	heap   uint64 // bytes of objects, dead ones included that were not swept yet
 }
 
 // usageNow takes the figures without stopping the world.
@@ -16,6 +22,7 @@ func usageNow(c *Clock) usage {
 		{Name: "/gc/heap/allocs:objects"},
 		{Name: "/gc/heap/tiny/allocs:objects"},
 		{Name: "/gc/heap/allocs:bytes"},
+		{Name: "/memory/classes/heap/objects:bytes"},
 	}
 	metrics.Read(s)
 	value := func(i int) uint64 {
@@ -24,5 +31,9 @@ func usageNow(c *Clock) usage {
 		}
 		return s[i].Value.Uint64()
 	}
-	return usage{at: c.Now(), cpu: CPUTime(), allocs: value(0) + value(1), bytes: value(2)}
+	var gc debug.GCStats
+	debug.ReadGCStats(&gc)
+	return usage{
+		at: c.Now(), cpu: CPUTime(), allocs: value(0) + value(1), bytes: value(2), gcs: gc.NumGC, pauses: int64(gc.PauseTotal), heap: value(3),
+	}
 }

@@ -20,7 +20,7 @@ func buses() []*arena.Rival {
 		{
 			// Pub waits while a subscriber's channel is full, so nothing is lost; all messages go through one goroutine.
 			Name: "cskr-pubsub", About: "cskr/pubsub v2 of values, capacity 1024, Pub and a channel for each consumer.",
-			Open: bySize(openPubsub[[16]byte], openPubsub[[64]byte], openPubsub[[1024]byte]),
+			Sizes: arena.Sizes(), Open: bySize(openPubsub[[16]byte], openPubsub[[64]byte], openPubsub[[1024]byte]),
 		},
 		{
 			// Subscribe: the publisher calls the handlers itself, under the bus's lock. Nothing passes from one goroutine to

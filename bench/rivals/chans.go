@@ -15,7 +15,7 @@ func chans() []*arena.Rival {
 			// The reference: a message is a value, so that nothing is allocated. Broadcast is a channel for each consumer, and a
 			// partition a channel, since a channel hands every message to exactly one receiver.
 			Name: "chan", About: "A buffered channel of values for each consumer, capacity 1024.",
-			Open: bySize(openChan[[16]byte], openChan[[64]byte], openChan[[1024]byte]),
+			Sizes: arena.Sizes(), Open: bySize(openChan[[16]byte], openChan[[64]byte], openChan[[1024]byte]),
 		},
 		{
 			// What is written where messages have no fixed size. The sender may use its buffer again, so each message is copied.
@@ -26,7 +26,7 @@ func chans() []*arena.Rival {
 			// The usual answer to a channel that is too slow. Batches come back to be used again, so that nothing is allocated;
 			// consumers that share one count down who is done with it.
 			Name: "chan-batch", About: "A channel of batches of up to 64 values for each consumer, which are used again.",
-			Open: bySize(openBatches[[16]byte], openBatches[[64]byte], openBatches[[1024]byte]),
+			Sizes: arena.Sizes(), Open: bySize(openBatches[[16]byte], openBatches[[64]byte], openBatches[[1024]byte]),
 		},
 	}
 }

@@ -4,6 +4,7 @@
 //	go -C bench/rivals test ./...
 //	go -C bench/rivals run ./cmd/compare -list
 //	go -C bench/rivals run ./cmd/compare
+//	go -C bench/rivals run ./cmd/leatload -engine xsync-mpmc -rate 100000
 //
 // Package arena is what makes them comparable, and says how to add one: it is an entry in [All] and a type with three methods.
 //
@@ -15,7 +16,10 @@ package rivals
 import (
 	"path"
 	"slices"
+	"strings"
 
+	"github.com/leatlog/leat/bench/load"
+	"github.com/leatlog/leat/bench/load/target"
 	"github.com/leatlog/leat/bench/rivals/arena"
 )
 
@@ -37,6 +41,18 @@ func Named(pattern string) (found []*arena.Rival, err error) {
 		}
 	}
 	return found, nil
+}
+
+// Targets returns the rivals that the load harness can drive as well, other than Leat's ways, and those whose names its own targets
+// have: see arena.Target.
+func Targets() (list []load.Target) {
+	for _, r := range All() {
+		_, taken := target.Named(r.Name)
+		if t := arena.Target(r); t != nil && !taken && !strings.HasPrefix(r.Name, leatPrefix) {
+			list = append(list, t)
+		}
+	}
+	return list
 }
 
 // capacity is how many messages fit into what has to be given a capacity: as many as into a channel of package baseline, so

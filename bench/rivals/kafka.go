@@ -29,6 +29,15 @@ type kafkaLine struct {
 	failed atomic.Pointer[error]
 }
 
+// oneGroup refuses several copies of several partitions: what is read from several partitions is read by a group here, and that has
+// one copy.
+func oneGroup(s arena.Spec) error {
+	if s.Topology.Partitions > 1 && s.Topology.Copies > 1 {
+		return errors.New("it has one group, which gets one copy of several partitions")
+	}
+	return nil
+}
+
 // openKafka opens one whose producers wait so long for a batch to fill.
 func openKafka(linger time.Duration) opener {
 	return func(j *arena.Job) (arena.Line, error) {

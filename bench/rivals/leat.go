@@ -28,13 +28,15 @@ type leatOut struct {
 	consume     func(l *leat, ctx context.Context, i int) error // nil: it pushes
 }
 
+const leatPrefix = "leat/"
+
 // leats are all ways in times all ways out. Everything has its default, how much a partition keeps (64 MiB) included, but for what
 // the names say, and the partitioner, since the harness says what goes where.
 func leats() (all []*arena.Rival) {
 	for _, in := range leatIns() {
 		for _, out := range leatOuts() {
 			r := &arena.Rival{
-				Name:  "leat/" + in.name + "/" + out.name,
+				Name:  leatPrefix + in.name + "/" + out.name,
 				About: fmt.Sprintf("Leat: %s; %s.", in.about, out.about),
 				Waits: out.waits,
 				Warm:  time.Second, // until each partition is full and its memory is used again, as it is from then on

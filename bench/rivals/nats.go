@@ -34,11 +34,11 @@ func servers() []*arena.Rival {
 		{
 			// 10 ms is the client's default, which is for throughput.
 			Name: "kfake", About: "kfake (Kafka in memory) through franz-go on loopback, no compression, linger 10 ms; a group is one, with autocommit.",
-			Open: openKafka(10 * time.Millisecond),
+			Can: oneGroup, Open: openKafka(10 * time.Millisecond),
 		},
 		{
 			// What its documentation says for low latency.
-			Name: "kfake-nolinger", About: "kfake without linger.", Open: openKafka(0),
+			Name: "kfake-nolinger", About: "kfake without linger.", Can: oneGroup, Open: openKafka(0),
 		},
 	}
 }

@@ -28,7 +28,7 @@ func rings() (all []*arena.Rival) {
 			About: "A ring of values in place, single writer, cached positions: the idea of the Disruptor and nothing else; " + about + ".",
 			Waits: []arena.Wait{arena.Park, arena.Yield, arena.Spin},
 			Can:   oneProducer,
-			Open:  bySize(openRing[[16]byte](n), openRing[[64]byte](n), openRing[[1024]byte](n)),
+			Sizes: arena.Sizes(), Open: bySize(openRing[[16]byte](n), openRing[[64]byte](n), openRing[[1024]byte](n)),
 		})
 	}
 	return all

@@ -2,6 +2,7 @@ package rivals
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/puzpuzpuz/xsync/v4"
 
@@ -15,17 +16,17 @@ func xsyncs() []*arena.Rival {
 	return []*arena.Rival{
 		{
 			Name: "xsync-spsc", About: "xsync SPSCQueue of values for each consumer, capacity 1024.", Waits: looking, Can: oneProducer,
-			Open: bySize(openSPSC[[16]byte], openSPSC[[64]byte], openSPSC[[1024]byte]),
+			Sizes: arena.Sizes(), Open: bySize(openSPSC[[16]byte], openSPSC[[64]byte], openSPSC[[1024]byte]),
 		},
 		{
 			Name: "xsync-mpmc", About: "xsync MPMCQueue of values for each consumer, capacity 1024.", Waits: looking,
-			Open: bySize(openMPMC[[16]byte], openMPMC[[64]byte], openMPMC[[1024]byte]),
+			Sizes: arena.Sizes(), Open: bySize(openMPMC[[16]byte], openMPMC[[64]byte], openMPMC[[1024]byte]),
 		},
 		{
 			// It never makes a producer wait. Left to itself it grows by what the consumer lags behind, which its users have to
 			// live with, and so does the figure.
 			Name: "xsync-umpsc", About: "xsync UMPSCQueue of values for each consumer, unbounded.",
-			Open: bySize(openUMPSC[[16]byte], openUMPSC[[64]byte], openUMPSC[[1024]byte]),
+			Sizes: arena.Sizes(), Open: bySize(openUMPSC[[16]byte], openUMPSC[[64]byte], openUMPSC[[1024]byte]),
 		},
 	}
 }
@@ -144,6 +145,8 @@ func (*mpmcLine[T]) Close() error { return nil }
 type umpscLine[T value] struct {
 	job    *arena.Job
 	queues []*xsync.UMPSCQueue[T] // for each consumer
+	// closed is stored by Close before it enqueues one more value, and loaded by who dequeues that.
+	closed atomic.Bool
 }
 
 func openUMPSC[T value](j *arena.Job) (arena.Line, error) {
@@ -174,10 +177,19 @@ func (l *umpscLine[T]) Consume(_ context.Context, i int) error {
 	var m T
 	p := bytesOf(&m)
 	for !s.Full() {
-		m = q.Dequeue()
+		if m = q.Dequeue(); l.closed.Load() {
+			return nil
+		}
 		s.See(p)
 	}
 	return nil
 }
 
-func (*umpscLine[T]) Close() error { return nil }
+func (l *umpscLine[T]) Close() error {
+	l.closed.Store(true)
+	for _, q := range l.queues {
+		var none T
+		q.Enqueue(none) // wakes who waits
+	}
+	return nil
+}

@@ -25,7 +25,7 @@ var layers = [][]string{
 	{"engine/enginetest", "bench/baseline"},
 	{"bench/load/compare", "bench/load/export", "bench/load/report", "bench/load/slo", "bench/load/stream", "bench/load/sweep"},
 	{"bench/load"},
-	{"bench/load/target"},
+	{"bench/load/target", "bench/load/tool"},
 	{"bench"},
 	{"cmd"},
 }

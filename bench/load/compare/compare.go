@@ -203,14 +203,15 @@ func (m metric) series(r Run) (s []float64) {
 	return s
 }
 
-// unclearFrom is how wide a band may be before nothing can be said: a band that reaches to a half more or less.
-const unclearFrom = 0.5
+// unclearFrom is how wide a band may be before nothing can be said: one that reaches to a quarter more, or to as much less, hides changes
+// that people would want to know of.
+const unclearFrom = 0.25
 
 func (r *Row) judge(threshold float64) {
 	larger := r.Low > 0 && r.By >= threshold
 	smaller := r.High < 0 && 1/(1+r.By)-1 >= threshold
 	switch {
-	case larger == smaller && (r.High > unclearFrom || r.Low < -unclearFrom):
+	case larger == smaller && (r.High > unclearFrom || 1/(1+r.Low)-1 > unclearFrom):
 		r.Verdict = Unclear
 	case larger == smaller:
 		r.Verdict = Same
@@ -265,6 +266,8 @@ func (c *Comparison) judge(a, b Run, o Options) {
 		c.Verdict, c.Text = Worse, "B is "+slower(worse)
 	case better != nil:
 		c.Verdict, c.Text = Better, "B is "+faster(better)
+	case len(same) == 1 && same[0].Name == "rate" && paced(a, b) && unclear != nil: // both had the rate that was asked for
+		c.Verdict, c.Text = Unclear, "cannot tell: both held the rate, and the runs are too short or too noisy for "+strings.Join(unclear, ", ")
 	case same != nil:
 		c.Verdict = Same
 		c.Text = "no difference (" + resolution(same) + ")"

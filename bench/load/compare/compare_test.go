@@ -141,6 +141,21 @@ func TestCompare_FindsTwentyPercent(t *testing.T) {
 	}
 }
 
+// TestCompare_NoiseIsNoSameness: runs so noisy that a quarter could hide in them are not said to be the same.
+func TestCompare_NoiseIsNoSameness(t *testing.T) {
+	a := synthetic{windows: 20, noise: 0.6, slower: 1}
+	b := a
+	b.slower = 1.25
+	got := verdicts(t, a, b, pairs())
+	assert.Zero(t, got[compare.Same], "%v", got)
+	assert.Positive(t, got[compare.Unclear], "%v", got)
+
+	a.rate, b.rate, a.noise, b.noise = 1e5, 1e5, 3, 3
+	c := compare.Compare(read(t, a.result(1)), read(t, b.result(2)), compare.Options{})
+	assert.Equal(t, compare.Unclear, c.Verdict, "that both had the rate that they were asked for says nothing")
+	assert.Contains(t, c.Text, "both held the rate")
+}
+
 // TestCompare_BandHoldsTheTruth counts how often the band of a change of 20 % has the change in it.
 func TestCompare_BandHoldsTheTruth(t *testing.T) {
 	a := synthetic{windows: 40, noise: 0.2, slower: 1, rate: 1e5}
@@ -201,7 +216,7 @@ func TestCompare_OldResultsHaveNoWindows(t *testing.T) {
 	var out strings.Builder
 	require.NoError(t, c.WriteText(&out))
 	assert.Regexp(t, `e2e p50 +500ns +1us +\+100 % +\+54..\+160 % \? +worse`, out.String())
-	assert.Equal(t, compare.Same, compare.Compare(read(t, a), read(t, a), compare.Options{}).Verdict)
+	assert.Equal(t, compare.Unclear, compare.Compare(read(t, a), read(t, a), compare.Options{}).Verdict, "without windows nobody knows")
 }
 
 func TestCompare_Wrong(t *testing.T) {

@@ -122,11 +122,11 @@ func (r Run) held() bool { return r.RateHeld == nil || *r.RateHeld }
 // What two runs must have in common to be comparable, and what may differ but should be known.
 var (
 	loadFields = []string{
-		"producers", "partitions", "readers", "subscribers", "size", "sizes", "rate", "arrival", "keys", "stages", "group.kind", "group.members",
+		"producers", "partitions", "readers", "subscribers", "size", "sizes", "rate", "arrival", "keys", "stages", "replays", "stop_s", "group.kind", "group.members",
 		"group.mode", "group.fail", "group.handler_s", "group.deliveries", "group.slow_s", "group.hang", "group.churn_s",
 	}
 	otherFields = []string{
-		"engine", "scenario", "publish", "wait", "go", "platform", "cpu", "gomaxprocs", "cpus", "clock", "gc_percent", "mem_limit", "pinned",
+		"engine", "scenario", "publish", "wait", "sync", "go", "platform", "cpu", "gomaxprocs", "cpus", "clock", "gc_percent", "mem_limit", "pinned",
 		"commit", "seed", "sample_every",
 	}
 )

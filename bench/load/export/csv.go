@@ -41,10 +41,12 @@ type Window struct {
 	// GCs is how many garbage collections ended in the window, and GCPauseNs how long they stopped the world.
 	GCs       uint64 `json:"gcs"`
 	GCPauseNs int64  `json:"gc_pause_ns"`
-	// Blocked is for how long producers were not let in, all added up, and Dropped how many messages the target dropped, where it
-	// says so.
+	// BlockedNs is for how long producers were not let in, all added up. Dropped is how many messages consumers had jumped over by the
+	// end of the window, and not had since.
 	BlockedNs int64  `json:"blocked_ns"`
 	Dropped   uint64 `json:"dropped"`
+	// HeapBytes is the size of all objects on the heap when the window ended, dead ones included that were not swept yet.
+	HeapBytes uint64 `json:"heap_bytes"`
 }
 
 // columns of the CSV form, and how to write them. New ones go to the end.
@@ -79,6 +81,7 @@ var columns = []struct {
 	{"gc_pause_ns", func(w *Window) string { return strconv.FormatInt(w.GCPauseNs, 10) }},
 	{"blocked_ns", func(w *Window) string { return strconv.FormatInt(w.BlockedNs, 10) }},
 	{"dropped", func(w *Window) string { return whole(w.Dropped) }},
+	{"heap_bytes", func(w *Window) string { return whole(w.HeapBytes) }},
 }
 
 // cell is empty if there is nothing, which is not the same as 0.

@@ -210,7 +210,7 @@ func TestCSV(t *testing.T) {
 		{
 			FromS: 1, ToS: 1.5, Sent: 3, PublishMsgsPerS: 6, RateMsgsPerS: 1e7, Lag: 4,
 			E2E: export.Summary{Count: 1, P50: 2, P90: 3, P99: 4, P999: 5, Max: 6}, Publish: export.Summary{Count: 1, P50: 7, P99: 8, Max: 9},
-			CPUNsPerMsg: 100.1239, Cores: 1.5, GCs: 2, GCPauseNs: 30_000, BlockedNs: 5, Dropped: 1,
+			CPUNsPerMsg: 100.1239, Cores: 1.5, GCs: 2, GCPauseNs: 30_000, BlockedNs: 5, Dropped: 1, HeapBytes: 77,
 		},
 	}
 	var b strings.Builder
@@ -218,9 +218,9 @@ func TestCSV(t *testing.T) {
 	assert.Equal(t, strings.Join([]string{
 		"from_s,to_s,warmup,sent,publish_msgs_per_s,rate_msgs_per_s,lag,e2e_count,e2e_p50_ns,e2e_p90_ns,e2e_p99_ns,e2e_p999_ns," +
 			"e2e_max_ns,publish_count,publish_p50_ns,publish_p99_ns,publish_max_ns,delay_count,delay_p50_ns,delay_p99_ns,delay_max_ns," +
-			"cpu_ns_per_msg,cores,gcs,gc_pause_ns,blocked_ns,dropped",
-		"0,1,1,10,10.25,0,0,0,,,,,,0,,,,0,,,,0,0,0,0,0,0",
-		"1,1.5,0,3,6,10000000,4,1,2,3,4,5,6,1,7,8,9,0,,,,100.124,1.5,2,30000,5,1",
+			"cpu_ns_per_msg,cores,gcs,gc_pause_ns,blocked_ns,dropped,heap_bytes",
+		"0,1,1,10,10.25,0,0,0,,,,,,0,,,,0,,,,0,0,0,0,0,0,0",
+		"1,1.5,0,3,6,10000000,4,1,2,3,4,5,6,1,7,8,9,0,,,,100.124,1.5,2,30000,5,1,77",
 		"",
 	}, "\n"), b.String())
 	rows, err := csv.NewReader(bufio.NewReader(strings.NewReader(b.String()))).ReadAll()

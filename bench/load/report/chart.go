@@ -17,9 +17,10 @@ type chart struct {
 	x, y    axis
 	xName   string
 	lines   []line
-	shade   float64 // the part of x up to here is shaded: the warm-up
-	knee    float64 // if above 0, a line stands there: the highest rate that met its SLO
-	summary string  // in words, for those who do not see the picture
+	shade   float64   // the part of x up to here is shaded: the warm-up
+	edges   []float64 // lines stand there: the rate asked for changes
+	knee    float64   // if above 0, a line stands there: the highest rate that met its SLO
+	summary string    // in words, for those who do not see the picture
 	table   table
 }
 
@@ -127,6 +128,11 @@ func (c *chart) draw(b *strings.Builder, s size) {
 			}
 		}
 		p(`</g>`)
+	}
+	for _, e := range c.edges {
+		if e > 0 && e < c.x.top {
+			p(`<path class="edge" d="M%s %sV%s"/>`, number(px(e)), number(s.top), number(s.top+h))
+		}
 	}
 	if c.knee > 0 {
 		x, anchor := px(c.knee), "end"

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -180,6 +181,10 @@ func times(runs []Run) (charts []chart) {
 				}
 			}
 		}
+		c.edges = edges(runs)
+		if c.edges != nil {
+			c.about = strings.TrimPrefix(c.about+"; dotted: the rate asked for changes", "; ")
+		}
 		c.x = seconded(end)
 		if s.log {
 			c.y = logarithmic(low, top, s.label)
@@ -191,6 +196,72 @@ func times(runs []Run) (charts []chart) {
 		charts = append(charts, c)
 	}
 	return charts
+}
+
+// edgesMost bounds how many edges are drawn: more would cover what there is to see.
+const edgesMost = 50
+
+// edges returns when the rate of any run's schedule changes.
+func edges(runs []Run) (at []float64) {
+	for r := range runs {
+		for i, s := range runs[r].Steps {
+			if i > 0 && !slices.Contains(at, s.FromS) {
+				at = append(at, s.FromS)
+			}
+		}
+	}
+	if len(at) > edgesMost {
+		return nil
+	}
+	return at
+}
+
+// stepTables has a table for each run whose schedule has steps: what was asked for in each, and what came of it in the windows that lie
+// in it.
+func stepTables(runs []Run) (tables []table) {
+	for i := range runs {
+		r := &runs[i]
+		if len(r.Steps) == 0 {
+			continue
+		}
+		t := table{Caption: "The steps of " + r.Name, Head: []string{"asked for", "reached", "e2e p50, mean", "p99, at worst", "most", "lag, at worst"}}
+		for k, s := range r.Steps {
+			end := math.Inf(1)
+			if k+1 < len(r.Steps) {
+				end = r.Steps[k+1].FromS
+			}
+			cells := append([]string{rate(s.MsgsPerS)}, stepCells(r.Windows, s.FromS, end)...)
+			t.Rows = append(t.Rows, row{Name: "from " + seconds(s.FromS), Cells: cells})
+		}
+		tables = append(tables, t)
+	}
+	return tables
+}
+
+// stepCells sums up the windows from one time to another: rate, latencies, lag.
+func stepCells(all []window, from, to float64) []string {
+	const slack = 0.01 // s: windows end a little late
+	var reached, p50, p99, most, lag, n, measured float64
+	for i := range all {
+		w := &all[i]
+		if w.FromS < from-slack || w.ToS > to+slack {
+			continue
+		}
+		n++
+		reached, lag = reached+w.RateMsgsPerS, max(lag, w.Lag)
+		if w.E2E.Count > 0 {
+			measured++
+			p50, p99, most = p50+w.E2E.P50, max(p99, w.E2E.P99), max(most, w.E2E.Max)
+		}
+	}
+	if n == 0 {
+		return []string{"-", "-", "-", "-", "-"}
+	}
+	cells := []string{rate(reached / n), "-", "-", "-", count(lag)}
+	if measured > 0 {
+		cells[1], cells[2], cells[3] = duration(p50/measured), duration(p99), duration(most)
+	}
+	return cells
 }
 
 // thin returns a point for each window, at its end, or, if they are too many, for each few of them.

@@ -37,6 +37,17 @@ func count(v float64) string {
 	return digits(v/1e9) + gap + "G"
 }
 
+// memory writes a size in bytes.
+func memory(v float64) string {
+	switch {
+	case v < 1<<20:
+		return digits(v/(1<<10)) + gap + "KiB"
+	case v < 1<<30:
+		return digits(v/(1<<20)) + gap + "MiB"
+	}
+	return digits(v/(1<<30)) + gap + "GiB"
+}
+
 // rate writes messages a second.
 func rate(v float64) string {
 	text := count(v)

@@ -37,8 +37,10 @@ type data struct {
 	Runs       []entry
 	Summary    table
 	Sweep      []*view
+	SweepTable table
 	Curves     []*view
 	Times      []*view
+	Steps      []table
 	Conditions []table
 	Several    bool
 	Rough      bool // a curve goes through a few percentiles only
@@ -59,7 +61,7 @@ func Write(w io.Writer, runs []Run, o Options) error {
 	}
 	runs = distinct(runs)
 	d := data{
-		Title: o.Title, Foot: o.Foot, Several: len(runs) > 1, Summary: summary(runs), Conditions: conditionTables(runs),
+		Title: o.Title, Foot: o.Foot, Several: len(runs) > 1, Summary: summary(runs), Conditions: conditionTables(runs), Steps: stepTables(runs),
 	}
 	if d.Title == "" {
 		d.Title = "Load report: " + strings.Join(names(runs), ", ")

@@ -160,6 +160,7 @@ func TestWriteSweep(t *testing.T) {
 		o["rate"] = []float64{1.6e6, 1e5, 2e5, 4e5, 8e5}[i]
 		runs = append(runs, read(t, "", o))
 	}
+	runs[4].Verdict = "missed"
 	runs = append(runs, runs[4], read(t, "", object{"schema": 1, "rate_msgs_per_s": 1}))
 	var b bytes.Buffer
 	s := report.Sweep{SLO: "e2e.p99<20us", Knee: 4e5, Text: "the highest rate that meets the SLO is 4e+05 a second <here>"}
@@ -172,7 +173,9 @@ func TestWriteSweep(t *testing.T) {
 		assert.Contains(t, page, want)
 	}
 	assert.Equal(t, 2, strings.Count(page, `<svg class="chart`))
-	assert.Equal(t, 2*2, strings.Count(page, "<th scope=\"row\">800\u00a0k/s</th>"), "a row for each run, in two tables")
+	assert.Equal(t, 2, strings.Count(page, "<th scope=\"row\">800\u00a0k/s</th>"), "a row for each run")
+	assert.Equal(t, 2, strings.Count(page, "<td>missed</td>"))
+	assert.Less(t, strings.Index(page, `<svg class="chart`), strings.Index(page, "The runs"), "what was found comes first")
 	assert.NotContains(t, page, "NaN")
 	assert.NotContains(t, page, "Inf")
 
@@ -284,4 +287,16 @@ func TestRead_Refuses(t *testing.T) {
 		require.ErrorIs(t, err, report.ErrRead, text)
 		assert.ErrorContains(t, err, wrong)
 	}
+}
+
+// TestRead_ShortLastWindow: the rate of a moment at the very end is not drawn.
+func TestRead_ShortLastWindow(t *testing.T) {
+	read := func(last string) int {
+		run, err := report.Read("a", strings.NewReader(`{"schema": 1, "rate_msgs_per_s": 1, "windows": [
+			{"from_s": 0, "to_s": 0.25}, {"from_s": 0.25, "to_s": 0.5}, {"from_s": 0.5, "to_s": `+last+`}]}`))
+		require.NoError(t, err)
+		return len(run.Windows)
+	}
+	assert.Equal(t, 2, read("0.504"))
+	assert.Equal(t, 3, read("0.7"))
 }

@@ -17,6 +17,8 @@ var ErrRead = errors.New("report: not a result of leatload")
 type Run struct {
 	// Name is what the page calls the run.
 	Name string
+	// Verdict is a word about it for the table of a sweep: whether it met what was asked for. May be empty.
+	Verdict string
 
 	all map[string]any // the whole of it, for the conditions
 
@@ -53,6 +55,7 @@ type Run struct {
 		Label  string  `json:"label"`
 	} `json:"placement"`
 
+	Steps   []step   `json:"steps"`
 	Windows []window `json:"windows"`
 	Lanes   []struct {
 		Consumer   string `json:"consumer"`
@@ -76,6 +79,12 @@ type latency struct {
 	HDR string `json:"hdr"`
 
 	h *hdr.Histogram
+}
+
+// step is a part of a run in which the schedule has one rate.
+type step struct {
+	FromS    float64 `json:"from_s"`
+	MsgsPerS float64 `json:"msgs_per_s"`
 }
 
 // window is a part of a run.
@@ -118,7 +127,20 @@ func Read(name string, r io.Reader) (Run, error) {
 			return Run{}, fmt.Errorf("%w: the histogram of %s: %w", ErrRead, l.name, err)
 		}
 	}
+	run.trim()
 	return run, nil
+}
+
+// trim leaves out a last window that is only a fraction: what came in a moment is no rate.
+func (r *Run) trim() {
+	n := len(r.Windows)
+	if n < 2 {
+		return
+	}
+	last, before := r.Windows[n-1], r.Windows[n-2]
+	if last.ToS-last.FromS < (before.ToS-before.FromS)/2 {
+		r.Windows = r.Windows[:n-1]
+	}
 }
 
 // named is a latency and what it is.

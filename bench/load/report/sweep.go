@@ -32,15 +32,17 @@ func WriteSweep(w io.Writer, runs []Run, s Sweep, o Options) error {
 	if o.Title == "" {
 		o.Title = fmt.Sprintf("Latency against rate: %s, %s", orDash(runs[0].Engine), orDash(runs[0].Scenario))
 	}
-	d := data{Title: o.Title, Foot: o.Foot, Summary: sweepTable(runs), Conditions: conditionTables(distinct(runs[:1]))}
+	d := data{Title: o.Title, Foot: o.Foot, Conditions: conditionTables(distinct(runs[:1]))}
 	top := entry{Name: "Knee", Colour: -1, Class: "good", State: s.Text, About: "meeting " + orDash(s.SLO)}
 	if s.Knee == 0 {
 		top.Class = "bad"
 	}
 	d.Runs = []entry{top}
+	d.SweepTable = sweepTable(runs)
 	c := sweepChart(runs, s)
 	if c.lines != nil {
 		v := c.view(nil)
+		v.Table = table{} // it stands below
 		for _, l := range c.lines {
 			v.Runs = append(v.Runs, entry{Name: "e2e p" + strings.TrimSuffix(percentile(quantiles[l.run]), "%"), Colour: l.run})
 		}
@@ -52,7 +54,7 @@ func WriteSweep(w io.Writer, runs []Run, s Sweep, o Options) error {
 // sweepChart is the latency against the rate, runs in order of the rate.
 func sweepChart(runs []Run, s Sweep) chart {
 	c := chart{
-		id: "sweep", title: "Latency against rate", about: "end to end, from the scheduled time of each message",
+		id: "sweep", title: "End to end", about: "from the scheduled time of each message until a reader had it",
 		xName: "messages a second, asked for", knee: s.Knee,
 	}
 	var low, top, last float64
@@ -86,19 +88,24 @@ func sweepChart(runs []Run, s Sweep) chart {
 		words = append(words, fmt.Sprintf("%s, and %s", l.points[0].text, l.points[len(l.points)-1].text))
 	}
 	c.x, c.y = linear(last, 0, rate), logarithmic(low, top, duration)
+	if first := runs[0].Rate; last > 10*first { // a search doubles the rate, so that nearly all would be at the left
+		c.x = logarithmic(first, last, rate)
+	}
 	c.summary = strings.Join(append(words, s.Text), ". ")
-	c.table = sweepTable(runs)
-	c.table.Caption = "Latency against rate"
 	return c
 }
 
 // sweepTable has a row for each run.
 func sweepTable(runs []Run) table {
-	t := table{Caption: "The runs", Head: []string{"reached", "e2e p50", "p99", "p99.9", "most", ""}}
+	t := table{Caption: "The runs", Head: []string{"verdict", "reached", "e2e p50", "p99", "p99.9", "most"}}
 	for i := range runs {
 		r := &runs[i]
 		l := &r.Latency.E2E
-		cells := []string{rate(*r.RateMsgsPerS)}
+		verdict := r.Verdict
+		if class, text := r.state(); verdict == "" && class != "good" {
+			verdict, _, _ = strings.Cut(text, ":")
+		}
+		cells := []string{orDash(verdict), rate(*r.RateMsgsPerS)}
 		for _, p := range []float64{0.5, 0.99, 0.999} {
 			text := "-"
 			if v, ok := l.at(p); ok {
@@ -106,11 +113,7 @@ func sweepTable(runs []Run) table {
 			}
 			cells = append(cells, text)
 		}
-		state := ""
-		if class, text := r.state(); class != "good" {
-			state, _, _ = strings.Cut(text, ":")
-		}
-		t.Rows = append(t.Rows, row{Name: rate(r.Rate), Cells: append(cells, duration(l.Max), state)})
+		t.Rows = append(t.Rows, row{Name: rate(r.Rate), Cells: append(cells, duration(l.Max))})
 	}
 	return t
 }

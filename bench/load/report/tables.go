@@ -55,6 +55,13 @@ func summary(runs []Run) table {
 	add("CPU per message", func(r *Run) string { return positive(r.CPUNsPerMsg, duration) })
 	add("allocations per message", func(r *Run) string { return fmt.Sprintf("%.3f", r.AllocsPerMsg) })
 	add("bytes allocated per message", func(r *Run) string { return fmt.Sprintf("%.1f", r.BytesPerMsg) })
+	add("processors busy", func(r *Run) string { return positive(r.number("cores"), digits) })
+	add("collections", func(r *Run) string { return r.field("gcs") })
+	add("producers blocked, all together", func(r *Run) string { return positive(r.number("blocked_ns"), duration) })
+	add("heap at the end", func(r *Run) string { return positive(r.number("heap_end_bytes"), memory) })
+	add("the generator alone: e2e p50", func(r *Run) string { return positive(r.number("floor.e2e_ns.p50"), duration) })
+	add("the generator alone: e2e p99", func(r *Run) string { return positive(r.number("floor.e2e_ns.p99"), duration) })
+	add("the disk alone: a write and a sync p50", func(r *Run) string { return positive(r.number("disk_sync_ns.p50"), duration) })
 	add("messages sent", func(r *Run) string { return count(float64(r.Sent)) })
 	add("deliveries", func(r *Run) string { return count(float64(r.Received)) })
 	return t
@@ -74,7 +81,9 @@ var conditions = []struct {
 	{"The load", []condition{
 		{"engine", []string{"engine"}}, {"scenario", []string{"scenario"}}, {"producers", []string{"producers"}}, {"partitions", []string{"partitions"}},
 		{"readers", []string{"readers"}}, {"subscribers", []string{"subscribers"}}, {"message size", []string{"sizes", "size"}},
+		{"stages", []string{"stages"}}, {"replays", []string{"replays"}}, {"readers stopped, s", []string{"stop_s"}},
 		{"rate asked for", []string{"rate"}}, {"arrival", []string{"arrival"}}, {"keys", []string{"keys"}}, {"publish", []string{"publish"}}, {"wait", []string{"wait"}},
+		{"sync", []string{"sync"}},
 		{"seed", []string{"seed"}}, {"warm-up, s", []string{"warmup_s"}}, {"measured, s", []string{"duration_s"}},
 	}},
 	{"The machine", []condition{
@@ -86,12 +95,17 @@ var conditions = []struct {
 }
 
 // measured are the rows that are never the same, so that it says nothing if they differ.
-var measured = []string{"measured, s", "core to core and back before, ns", "core to core and back after, ns"}
+var measured = []string{
+	"measured, s", "core to core and back before, ns", "core to core and back after, ns",
+	"dead lettered", "deliveries per s", "evictions", "expired", "fenced", "gap quiet max ns", "generation", "joins", "leaves", "lost partitions",
+	"redelivered", "refused", "repeated",
+}
 
 // Fields that are no conditions: they are shown elsewhere, or say nothing by themselves.
 var figures = []string{
 	"schema", "sent", "received", "rate_msgs_per_s", "publish_msgs_per_s", "rate_held", "interrupted", "cpu_ns_per_msg", "allocs_per_msg",
-	"alloc_bytes_per_msg", "placement_rtt_ns", "scheduled",
+	"alloc_bytes_per_msg", "placement_rtt_ns", "scheduled", "late", "unsent", "cores", "gcs", "gc_pause_ns", "blocked_ns", "heap_start_bytes",
+	"heap_end_bytes", "size_mean", "clamped",
 }
 
 // conditionTables lists the conditions of all runs.
@@ -161,18 +175,28 @@ func scalars(runs []Run, path string) (list []string) {
 	return slices.Compact(list)
 }
 
-// field returns a field as text, or nothing.
-func (r *Run) field(path string) string {
+// value returns a field, or nil.
+func (r *Run) value(path string) any {
 	at := r.all
 	for {
 		first, rest, more := strings.Cut(path, ".")
 		if !more {
-			break
+			return at[path]
 		}
 		at, _ = at[first].(map[string]any)
 		path = rest
 	}
-	switch v := at[path].(type) {
+}
+
+// number returns a field that is a number, or 0.
+func (r *Run) number(path string) float64 {
+	v, _ := r.value(path).(float64)
+	return v
+}
+
+// field returns a field as text, or nothing.
+func (r *Run) field(path string) string {
+	switch v := r.value(path).(type) {
 	case string:
 		return v
 	case bool:

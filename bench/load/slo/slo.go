@@ -207,6 +207,11 @@ func value(text string, k kind) (float64, error) {
 		}
 		return float64(d), nil
 	}
+	return Number(text)
+}
+
+// Number reads a number as objectives have it: 0, 1e6, 500k or 1M.
+func Number(text string) (float64, error) {
 	digits, scale := text, 1.0
 	if n := len(text); n > 1 && scales[text[n-1]] != 0 {
 		digits, scale = text[:n-1], scales[text[n-1]]

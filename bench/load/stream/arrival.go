@@ -168,8 +168,7 @@ func (a Arrival) Times(p Part, rate float64) *Times {
 	case a.steps > 0:
 		var at, count float64
 		for i := range a.steps {
-			share := a.from + (a.to-a.from)*float64(i)/float64(a.steps-1)
-			gap := 1e9 / (rate * share)
+			gap := 1e9 / (rate * a.share(i))
 			t.steps = append(t.steps, step{count, at, gap})
 			at += float64(a.each)
 			count += float64(a.each) / gap
@@ -239,23 +238,34 @@ func (a Arrival) Mean(d time.Duration) float64 {
 	var sum float64
 	left := d
 	for i := range a.steps {
-		share := a.from + (a.to-a.from)*float64(i)/float64(a.steps-1)
 		part := min(left, a.each)
 		if i == a.steps-1 {
 			part = left
 		}
-		sum += share * float64(part)
+		sum += a.share(i) * float64(part)
 		left -= part
 	}
 	return sum / float64(d)
 }
 
-// Edges returns when the rate changes in the first part of a run, so that a report can show it. Bursts do not count.
-func (a Arrival) Edges(d time.Duration) (edges []time.Duration) {
-	for i := 1; i < a.steps; i++ {
-		if e := time.Duration(i) * a.each; e < d {
-			edges = append(edges, e)
+// Step is a part of a run with one rate.
+type Step struct {
+	From  time.Duration
+	Share float64 // of the rate that Times is given
+}
+
+// Steps returns the parts of the first part of a run that differ in their rate, so that a report can show them. There are none where
+// there is one rate; bursts do not count.
+func (a Arrival) Steps(d time.Duration) (steps []Step) {
+	for i := range a.steps {
+		if from := time.Duration(i) * a.each; from < d {
+			steps = append(steps, Step{From: from, Share: a.share(i)})
 		}
 	}
-	return slices.Clip(edges)
+	return slices.Clip(steps)
+}
+
+// share is the rate of a step.
+func (a Arrival) share(i int) float64 {
+	return a.from + (a.to-a.from)*float64(i)/float64(a.steps-1)
 }

@@ -148,7 +148,11 @@ func TestArrival_Ramp(t *testing.T) {
 	assert.InDelta(t, 0.625, a.Mean(4*time.Second), 1e-9)
 	assert.InDelta(t, 0.75, a.Mean(6*time.Second), 1e-9)
 	assert.InDelta(t, 0.25, a.Mean(time.Millisecond), 1e-9)
-	assert.Equal(t, []time.Duration{time.Second, 2 * time.Second, 3 * time.Second}, a.Edges(5*time.Second))
+	steps := a.Steps(5 * time.Second)
+	require.Len(t, steps, 4)
+	for i, s := range steps {
+		assert.Equal(t, time.Duration(i)*time.Second, s.From)
+	}
 	assert.Equal(t, 1.0, arrival(t, "poisson").Mean(time.Second))
 
 	down := all(arrival(t, "poisson+ramp:2-1:2:1s"), 9, 3, 10_000, int64(2*time.Second))

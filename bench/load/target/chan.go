@@ -26,7 +26,11 @@ func (Chan) Open(s load.Scenario) (load.Instance, error) {
 	if err := onlySync("chan", s); err != nil {
 		return nil, err
 	}
-	if s.Size <= len(baseline.Slot{}) {
+	return chained(s, openChans)
+}
+
+func openChans(s load.Scenario) (load.Instance, error) {
+	if s.Size <= len(baseline.Slot{}) && s.Sizes.Least() == s.Sizes.Most() {
 		return openFans(s, slotSender, slotBytes(s.Size)), nil
 	}
 	return openFans(s, bytesSender, func(p *[]byte) []byte { return *p }), nil

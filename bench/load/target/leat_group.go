@@ -40,14 +40,22 @@ func (Leat) OpenGroup(s load.Scenario) (load.GroupInstance, error) {
 // keeps returns how many bytes each partition must keep for a scenario.
 func keeps(s *load.Scenario) (int64, error) {
 	need := max(leatBytes, 64*int64(s.Size))
-	if s.Group.Slow == 0 && !s.Group.Hang {
-		return need, nil
+	var all float64 // bytes that may come meanwhile, at the most
+	who := "the slow member does not keep up"
+	switch {
+	case s.Stop > 0:
+		all = s.Rate * (s.Stop + time.Second).Seconds() * (s.Sizes.Mean() + 64)
+		who = "the readers are stopped"
+	case s.Group.Slow > 0 || s.Group.Hang:
+		// What is published in the second half, at the most; the first half and the warm-up are for where producers are ahead.
+		all = s.Rate * (s.Warmup + s.Duration).Seconds() * (s.Sizes.Mean() + 32)
 	}
-	// What is published in the second half, at the most; the first half and the warm-up are for where producers are ahead.
-	all := s.Rate * (s.Warmup + s.Duration).Seconds() * float64(s.Size+32)
 	if all > leatBehind {
-		return 0, fmt.Errorf("%w: rate %g: what comes while the slow member does not keep up, up to %.1f GB, must be kept, and leat keeps %.1f here",
-			ErrUnsupported, s.Rate, all/1e9, float64(leatBehind)/1e9)
+		return 0, fmt.Errorf("%w: rate %g: what comes while %s, up to %.1f GB, must be kept, and leat keeps %.1f here",
+			load.ErrUnsupported, s.Rate, who, all/1e9, float64(leatBehind)/1e9)
+	}
+	if !s.Keys.None() {
+		return need + int64(all), nil
 	}
 	return need + int64(all)/int64(s.Partitions), nil
 }
@@ -269,7 +277,7 @@ type subscriber struct{ t *engine.Subscription }
 
 func (m subscriber) Leave() { m.t.Close() }
 func (m subscriber) Evict() error {
-	return fmt.Errorf("%w: evict: subscriptions are not put out", ErrUnsupported)
+	return fmt.Errorf("%w: evict: subscriptions are not put out", load.ErrUnsupported)
 }
 func (m subscriber) Gone() <-chan struct{} { return m.t.Done() }
 

@@ -25,6 +25,10 @@ func (MutexLog) Open(s load.Scenario) (load.Instance, error) {
 	if err := onlySync("mutexlog", s); err != nil {
 		return nil, err
 	}
+	return chained(s, openLogs)
+}
+
+func openLogs(s load.Scenario) (load.Instance, error) {
 	m := &mutexLog{s: s}
 	for range s.Partitions {
 		l := baseline.NewLog(mutexLogLimit)

@@ -2,6 +2,7 @@ package target_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/leatlog/leat/bench/load"
+	"github.com/leatlog/leat/bench/load/stream"
 	"github.com/leatlog/leat/bench/load/target"
 )
 
@@ -18,7 +20,8 @@ import (
 func brief(t *testing.T, name string) load.Scenario {
 	s, ok := load.ScenarioNamed(name)
 	require.True(t, ok)
-	s.Warmup, s.Duration, s.Messages, s.NoPlacement = 0, time.Minute, 3000, true
+	s.Warmup, s.Duration, s.Messages, s.NoPlacement, s.NoFloor = 0, time.Minute, 3000, true, true
+	s.Stop = min(s.Stop, 20*time.Millisecond)
 	return s
 }
 
@@ -34,7 +37,15 @@ func TestTargets(t *testing.T) {
 					t.Run(fmt.Sprintf("%s/%s/size=%d/rate=%g", tgt.Name(), named.Name, size, rate), func(t *testing.T) {
 						defer goleak.VerifyNone(t)
 						s := brief(t, named.Name)
-						s.Size, s.Rate = size, rate
+						if s.Replays > 0 && tgt.Name() != "leat" {
+							_, err := load.Run(t.Context(), tgt, s)
+							require.ErrorIs(t, err, load.ErrUnsupported)
+							return
+						}
+						s.Size, s.Sizes, s.Rate = size, stream.Sizes{}, rate
+						if rate == 0 {
+							s.Arrival = stream.Arrival{}
+						}
 						res, err := load.Run(t.Context(), tgt, s)
 						require.NoError(t, err)
 						require.False(t, res.Faults.Any(), "%+v", res.Lanes)
@@ -65,14 +76,14 @@ func TestTargets_RefuseWhatTheyDoNotKnow(t *testing.T) {
 		s := brief(t, "unicast")
 		s.Publish = "nonsense"
 		_, err := load.Run(t.Context(), tgt, s)
-		require.ErrorIs(t, err, target.ErrUnsupported, tgt.Name())
+		require.ErrorIs(t, err, load.ErrUnsupported, tgt.Name())
 		require.ErrorIs(t, err, load.ErrTarget)
 		assert.ErrorContains(t, err, `publish "nonsense": `+tgt.Name()+" knows")
 
 		s = brief(t, "unicast")
 		s.Wait = "nonsense"
 		_, err = load.Run(t.Context(), tgt, s)
-		require.ErrorIs(t, err, target.ErrUnsupported, tgt.Name())
+		require.ErrorIs(t, err, load.ErrUnsupported, tgt.Name())
 		assert.ErrorContains(t, err, `wait "nonsense"`)
 	}
 }
@@ -135,6 +146,130 @@ func TestLeat_AppenderNeedsAPartitionEach(t *testing.T) {
 	s := brief(t, "fan-in")
 	s.Publish = "appender"
 	_, err := load.Run(t.Context(), target.Leat{}, s)
-	require.ErrorIs(t, err, target.ErrUnsupported)
+	require.ErrorIs(t, err, load.ErrUnsupported)
 	assert.ErrorContains(t, err, "3 producers need at least 3 partitions, not 1")
+}
+
+// TestLeat_Backlog: the readers stop, everything that comes meanwhile waits for them, and producers do not.
+func TestLeat_Backlog(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	s := brief(t, "backlog")
+	s.Messages, s.Duration, s.Stop, s.Rate, s.Subscribers = 0, 300*time.Millisecond, 100*time.Millisecond, 20_000, 1
+	res, err := load.Run(t.Context(), target.Leat{}, s)
+	require.NoError(t, err)
+	require.False(t, res.Faults.Any())
+	require.NotNil(t, res.Backlog)
+	assert.GreaterOrEqual(t, res.Backlog.StoppedS, 0.1)
+	assert.LessOrEqual(t, res.Backlog.Messages, res.Sent)
+	var b bytes.Buffer
+	require.NoError(t, res.WriteText(&b))
+	assert.Contains(t, b.String(), "\nbacklog    readers stood still for ")
+}
+
+// TestLeat_BacklogMustFit: what cannot be kept is refused beforehand.
+func TestLeat_BacklogMustFit(t *testing.T) {
+	s := brief(t, "backlog")
+	s.Stop, s.Rate = 59*time.Second, 1e8
+	err := load.Check(target.Leat{}, s)
+	require.ErrorIs(t, err, load.ErrUnsupported)
+	assert.ErrorContains(t, err, "what comes while the readers are stopped")
+}
+
+// TestLeat_ReplayStorm reads all again and again while the ring drops what is old.
+func TestLeat_ReplayStorm(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	s := brief(t, "replay-storm")
+	s.Messages, s.Duration, s.Rate, s.Size = 40_000, time.Hour, 0, 1000 // more than leat keeps of each partition
+	res, err := load.Run(t.Context(), target.Leat{}, s)
+	require.NoError(t, err)
+	require.False(t, res.Faults.Any(), "%v", res.Lanes)
+	require.NotNil(t, res.Replay)
+	assert.Positive(t, res.Replay.Passes)
+	assert.Positive(t, res.Replay.Messages)
+	assert.Equal(t, uint64(40_000), res.Received)
+}
+
+// TestLeat_KeysInEveryWay: keys choose partitions whatever the way to publish.
+func TestLeat_KeysInEveryWay(t *testing.T) {
+	for _, publish := range []string{"async", "sync", "batch", "appender"} {
+		s := brief(t, "hot-key")
+		s.Publish, s.Rate, s.Producers = publish, 0, 1
+		res, err := load.Run(t.Context(), target.Leat{}, s)
+		require.NoError(t, err)
+		require.NoError(t, res.Err(), publish)
+		most, least := uint64(0), uint64(s.Messages)
+		for _, l := range res.Lanes {
+			most, least = max(most, l.Received), min(least, l.Received)
+		}
+		assert.Greater(t, most, least+uint64(s.Messages)/20, "%s: partitions have far from equal shares", publish)
+	}
+}
+
+// TestTargets_MixedSizes: every target, every way to publish, and a group, with messages of many sizes and keys.
+func TestTargets_MixedSizes(t *testing.T) {
+	soak := brief(t, "soak")
+	soak.Rate, soak.Arrival = 0, stream.Arrival{}
+	group := brief(t, "group")
+	group.Sizes, group.Keys = soak.Sizes, soak.Keys
+	for _, c := range []struct {
+		tgt load.Target
+		s   load.Scenario
+		how string
+	}{
+		{target.Chan{}, soak, ""}, {target.MutexLog{}, soak, ""}, {target.Leat{}, group, ""}, {target.Leat{}, group, "batch"},
+		{target.Leat{}, soak, "async"}, {target.Leat{}, soak, "sync"}, {target.Leat{}, soak, "batch"}, {target.Leat{}, soak, "appender"},
+	} {
+		t.Run(c.tgt.Name()+"/"+c.s.Name+"/"+c.how, func(t *testing.T) {
+			defer goleak.VerifyNone(t)
+			c.s.Publish = c.how
+			res, err := load.Run(t.Context(), c.tgt, c.s)
+			require.NoError(t, err)
+			require.NoError(t, res.Err(), "%v", res.Lanes)
+			assert.Equal(t, uint64(c.s.Messages)*uint64(c.s.Consumers()), res.Received)
+			assert.Equal(t, "lognormal:200:1:16384", res.Sizes)
+			assert.InDelta(t, 329, res.SizeMean, 1, "200 * exp(1/2), about")
+		})
+	}
+}
+
+// TestPipeline_EveryTarget: through five stages, in order, all of it, and the time counts from the first.
+func TestPipeline_EveryTarget(t *testing.T) {
+	for _, tgt := range target.All() {
+		t.Run(tgt.Name(), func(t *testing.T) {
+			defer goleak.VerifyNone(t)
+			s := brief(t, "pipeline")
+			s.Stages, s.Rate, s.Readers, s.Subscribers, s.Producers = 5, 0, 2, 1, 3
+			res, err := load.Run(t.Context(), tgt, s)
+			require.NoError(t, err)
+			require.NoError(t, res.Err(), "%v", res.Lanes)
+			assert.Equal(t, uint64(3*s.Messages), res.Received)
+			assert.Equal(t, 5, res.Stages)
+		})
+	}
+}
+
+// TestBacklog_Interrupted: Ctrl-C while the readers stand still and the producers wait for room.
+func TestBacklog_Interrupted(t *testing.T) {
+	for _, tgt := range target.All() {
+		t.Run(tgt.Name(), func(t *testing.T) {
+			defer goleak.VerifyNone(t)
+			s := brief(t, "backlog")
+			s.Messages, s.Rate, s.Duration, s.Stop, s.Window = 0, 0, time.Hour, 50*time.Minute, 50*time.Millisecond
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			var last uint64
+			s.Intervals = func(_, to time.Duration, _, publish, _ *load.Histogram) {
+				if n := publish.Count(); to > 200*time.Millisecond && n == 0 && last == 0 { // everything is full
+					cancel()
+				} else {
+					last = n
+				}
+			}
+			res, err := load.Run(ctx, tgt, s)
+			require.NoError(t, err)
+			assert.True(t, res.Interrupted)
+			assert.False(t, res.Faults.Any())
+			assert.Positive(t, res.Backlog.Messages)
+		})
+	}
 }

@@ -48,6 +48,8 @@
 // Something that calls its consumers, rather than being asked by them, subscribes when it is opened, gives each message to its
 // Sink, and embeds [Pushes] instead of having a Consume.
 //
+// A rival is a target of the load harness as well: see [Target].
+//
 // # What is measured
 //
 // Without a rate, producers send as fast as they can, and a slice lasts from the moment that they may begin until the last

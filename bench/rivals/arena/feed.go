@@ -27,7 +27,8 @@ type Feed struct {
 
 	// halt is set by the harness when the slice has failed, and loaded by Due. It publishes no memory.
 	halt *atomicx.Bool
-	late int64 // the longest time by which a message was handed out too late
+	late int64     // the longest time by which a message was handed out too late
+	host *feedHost // nil, or who has the messages instead: see Target
 	_    atomicx.Pad
 }
 
@@ -48,6 +49,9 @@ func (f *Feed) begin(n uint64, start int64, gap float64) {
 // Due waits until a message is to be sent, and returns how many are, up to most; 0 means that the slice is over. That many have
 // to be taken, by Fill or Next, and sent before Due is called again.
 func (f *Feed) Due(most int) int {
+	if f.host != nil {
+		return f.host.due(most)
+	}
 	if f.left == 0 || f.halt.Load() {
 		return 0
 	}
@@ -90,6 +94,10 @@ func (f *Feed) Partition() int { return f.partition }
 
 // Fill makes p, which has the size of a message, the next message.
 func (f *Feed) Fill(p []byte) {
+	if f.host != nil {
+		copy(p, f.host.take())
+		return
+	}
 	f.tmpl.fill(p, f.id)
 	f.taken()
 }
@@ -97,6 +105,9 @@ func (f *Feed) Fill(p []byte) {
 // Next returns the next message in memory of the feed's, valid until Next is called again. It is for rivals that copy what
 // they are given.
 func (f *Feed) Next() []byte {
+	if f.host != nil {
+		return f.host.take()
+	}
 	f.tmpl.stamp(f.own, f.id)
 	f.taken()
 	return f.own

@@ -103,6 +103,9 @@ type Rival struct {
 	// Waits are the ways to wait that it knows, the default first. Empty means Park only.
 	Waits []Wait
 
+	// Sizes are the sizes of messages that it knows. Empty means all.
+	Sizes []int
+
 	// Can returns why it cannot do a workload, or nil. Nil means that it can do all.
 	Can func(Spec) error
 
@@ -125,12 +128,11 @@ func (r *Rival) Check(s Spec) error {
 	if s.Topology.Kind != r.Kind {
 		return fmt.Errorf("%w: it is for %q", ErrUnsupported, r.Kind)
 	}
-	waits := r.Waits
-	if len(waits) == 0 {
-		waits = []Wait{Park}
-	}
-	if !slices.Contains(waits, s.Wait) {
+	if waits := r.waits(); !slices.Contains(waits, s.Wait) {
 		return fmt.Errorf("%w: it waits by %v", ErrUnsupported, joined(waits))
+	}
+	if len(r.Sizes) > 0 && !slices.Contains(r.Sizes, s.Size) {
+		return fmt.Errorf("%w: it has messages of %v bytes", ErrUnsupported, strings.Trim(fmt.Sprint(r.Sizes), "[]"))
 	}
 	if r.Can == nil {
 		return nil
@@ -146,12 +148,17 @@ func (r *Rival) Check(s Spec) error {
 // Special reports whether it is for measurements of a kind of their own.
 func (r *Rival) Special() bool { return r.Kind != "" }
 
+// waits are the ways to wait that it knows.
+func (r *Rival) waits() []Wait {
+	if len(r.Waits) == 0 {
+		return []Wait{Park}
+	}
+	return r.Waits
+}
+
 // DefaultWait is how the rival waits if nobody says anything else.
 func (r *Rival) DefaultWait() Wait {
-	if len(r.Waits) > 0 {
-		return r.Waits[0]
-	}
-	return Park
+	return r.waits()[0]
 }
 
 func joined(waits []Wait) string {

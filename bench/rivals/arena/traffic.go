@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -98,13 +97,8 @@ func (t *Traffic) slice(ctx context.Context, n uint64) (Slice, error) {
 		wg.Go(func() {
 			ready.Done()
 			<-gate
-			defer func() {
-				// A rival that panics has failed, and the others go on. After a failure its Close may make it panic.
-				if v := recover(); v != nil {
-					errs <- fmt.Errorf("%w: panic: %v\n%s", ErrRival, v, debug.Stack())
-				}
-			}()
-			if err := f(); err != nil {
+			// A rival that panics has failed, and the others go on. After a failure its Close may make it panic.
+			if err := safely(f); err != nil {
 				errs <- err
 			}
 		})

@@ -1,18 +1,22 @@
-package main
+package tool
 
 import (
 	"flag"
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/leatlog/leat/bench/load"
-	"github.com/leatlog/leat/bench/load/target"
 )
 
 // usage teaches. Without a flag set it is the short form.
-func usage(w io.Writer, fs *flag.FlagSet) {
+func usage(w io.Writer, fs *flag.FlagSet, from engines) {
 	fmt.Fprint(w, `usage: leatload [run] [flags]
+       leatload list                                 the scenarios, with what each shows
+       leatload compare A.json B.json                was B slower than A? (files that -json has written)
+       leatload report A.json [B.json...] -o X.html  a page with all charts
+       leatload sweep [flags]                        the highest rate that still meets an objective
 
 Leatload makes producers publish to partitions as others receive: pull readers and push subscribers, or the members of a
 consumer group. It checks that every message arrives as it should, and shows rate, cost and latency percentiles.
@@ -22,8 +26,9 @@ consumer group. It checks that every message arrives as it should, and shows rat
   leatload -scenario fan-out -engine chan    the same question to a rival
   leatload -scenario churn -evict 0.25       members come and go, a quarter of them by force: is anything lost?
   leatload -scenario slow-consumer -slow hang -members 8
-  leatload -scenario durable -dir /data      each publish waits for the disk: beside a bare loop of writes and syncs
-  leatload -json result.json                 also for programs
+  leatload -scenario durable -dir .          each publish waits for the disk: beside a bare loop of writes and syncs
+  leatload -json result.json                 also for programs; -file result.json runs the same again
+  leatload -rate 1e6 -slo 'e2e.p99<200us,lost=0'    exits with 99 if that is missed
 `)
 	if fs == nil {
 		fmt.Fprintln(w, "\nleatload -h lists the flags and scenarios")
@@ -32,24 +37,23 @@ consumer group. It checks that every message arrives as it should, and shows rat
 	fmt.Fprint(w, "\nScenarios (each flag that is given changes one of their numbers):\n\n")
 	list := func(all []load.Scenario) {
 		for _, s := range all {
-			rate := ""
-			if s.Rate > 0 {
-				rate = ", " + load.FormatRate(s.Rate) + " msgs/s"
-			}
-			fmt.Fprintf(w, "  %-14s %s%s\n                 %s\n", s.Name, s.Shape(), rate, s.About)
+			describe(w, s)
 		}
 	}
 	list(load.Scenarios())
-	fmt.Fprint(w, "\nScenarios with files (on leat only):\n\n")
-	list(load.DurableScenarios())
-	fmt.Fprint(w, "\nScenarios with a group (on leat only):\n\n")
-	list(load.GroupScenarios())
+	if names := from.withFiles(); names != nil {
+		fmt.Fprintf(w, "\nScenarios with files (on %s only):\n\n", strings.Join(names, ", "))
+		list(load.DurableScenarios())
+	}
+	if names := from.withGroups(); names != nil {
+		fmt.Fprintf(w, "\nScenarios with a group (on %s only):\n\n", strings.Join(names, ", "))
+		list(load.GroupScenarios())
+	}
 	groups := groupFlags()
 	show := func(group bool) {
 		fs.VisitAll(func(f *flag.Flag) {
 			if slices.Contains(groups, f.Name) == group {
-				arg, text := flag.UnquoteUsage(f)
-				fmt.Fprintf(w, "  %-24s %s%s\n", "-"+f.Name+" "+arg, text, defaultOf(f.Name))
+				flagLine(w, f, defaultOf(f.Name, from))
 			}
 		})
 	}
@@ -83,20 +87,35 @@ dead-lettered (after -deliveries failures; also counts as processed).
 
 When publishing is over, a run with a group ends what made it slow, lets everything be processed, and compares positions.
 
-Exit code: 0 all is well, 1 the run failed, 2 one of the counters above is not 0 (or the arguments make no sense), 3 the rate was
-not reached. After Ctrl-C the run drains and shows the result so far, and the code says the same of that; a rate counts as
-reached if it was until then. A second Ctrl-C kills.
+Exit code: 0 all is well, 1 the run failed, 2 one of the counters above is not 0 (or the arguments make no sense), 99 an objective
+of -slo was missed, 3 the rate was not reached. After Ctrl-C the run drains and shows the result so far, and the code says the same
+of that; a rate counts as reached if it was until then. A second Ctrl-C kills.
 `)
 }
 
+// flagLine tells of a flag, on as many lines as that takes.
+func flagLine(w io.Writer, f *flag.Flag, more string) {
+	const indent, width = 27, 130
+	arg, text := flag.UnquoteUsage(f)
+	line := fmt.Sprintf("  %-*s", indent-3, "-"+f.Name+" "+arg)
+	for word := range strings.FieldsSeq(text + more) {
+		if len(line)+1+len(word) > width {
+			fmt.Fprintln(w, line)
+			line = strings.Repeat(" ", indent-1)
+		}
+		line += " " + word
+	}
+	fmt.Fprintln(w, line)
+}
+
 // defaultOf tells a flag's default, as the default scenario has it.
-func defaultOf(name string) string {
+func defaultOf(name string, from engines) string {
 	s := load.Scenarios()[0]
 	if v, ok := map[string]any{"members": 4, "deliveries": 5, "backoff": "1ms"}[name]; ok {
 		return fmt.Sprintf(" (default: the scenario's, or %v)", v)
 	}
 	v, ok := map[string]any{
-		"scenario": s.Name, "engine": target.Names()[0], "producers": s.Producers, "partitions": s.Partitions,
+		"scenario": s.Name, "engine": from[0].Name(), "producers": s.Producers, "partitions": s.Partitions,
 		"readers": s.Readers, "subscribers": s.Subscribers, "size": s.Size, "rate": s.Rate,
 		"duration": s.Duration, "warmup": s.Warmup, "seed": s.Seed,
 	}[name]

@@ -1,4 +1,4 @@
-package main
+package tool
 
 import (
 	"errors"
@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/leatlog/leat/bench/load"
-	"github.com/leatlog/leat/bench/load/target"
+	"github.com/leatlog/leat/bench/load/slo"
+	"github.com/leatlog/leat/bench/load/stream"
 )
 
 // field is a flag that changes a field of the scenario.
@@ -30,18 +32,26 @@ const (
 var fields = map[string]field{
 	"producers":  {always, func(to, from *load.Scenario) { to.Producers = from.Producers }},
 	"partitions": {always, func(to, from *load.Scenario) { to.Partitions = from.Partitions }},
-	"size":       {always, func(to, from *load.Scenario) { to.Size = from.Size }},
+	"size":       {always, func(to, from *load.Scenario) { to.Size, to.Sizes = from.Size, stream.Sizes{} }},
 	"rate":       {always, func(to, from *load.Scenario) { to.Rate = from.Rate }},
 	"publish":    {always, func(to, from *load.Scenario) { to.Publish = from.Publish }},
 	"duration":   {always, func(to, from *load.Scenario) { to.Duration = from.Duration }},
 	"warmup":     {always, func(to, from *load.Scenario) { to.Warmup = from.Warmup }},
 	"seed":       {always, func(to, from *load.Scenario) { to.Seed = from.Seed }},
+	"messages":   {always, func(to, from *load.Scenario) { to.Messages = from.Messages }},
+	"arrival":    {always, func(to, from *load.Scenario) { to.Arrival = from.Arrival }},
+	"sizes":      {always, func(to, from *load.Scenario) { to.Sizes, to.Size = from.Sizes, from.Sizes.Most() }},
+	"keys":       {always, func(to, from *load.Scenario) { to.Keys = from.Keys }},
 
 	"readers":     {plainOnly, func(to, from *load.Scenario) { to.Readers = from.Readers }},
 	"subscribers": {plainOnly, func(to, from *load.Scenario) { to.Subscribers = from.Subscribers }},
 	"sync":        {plainOnly, func(to, from *load.Scenario) { to.Sync = from.Sync }},
 	"dir":         {plainOnly, func(to, from *load.Scenario) { to.Dir = from.Dir }},
 	"wait":        {plainOnly, func(to, from *load.Scenario) { to.Wait = from.Wait }},
+
+	"stages":  {plainOnly, func(to, from *load.Scenario) { to.Stages = from.Stages }},
+	"replays": {plainOnly, func(to, from *load.Scenario) { to.Replays = from.Replays }},
+	"stop":    {plainOnly, func(to, from *load.Scenario) { to.Stop = from.Stop }},
 
 	"kind":        {groupsOnly, func(to, from *load.Scenario) { to.Group.Kind = from.Group.Kind }},
 	"members":     {groupsOnly, func(to, from *load.Scenario) { to.Group.Members = from.Group.Members }},
@@ -88,27 +98,87 @@ func (v slowValue) Set(s string) error {
 	return nil
 }
 
+// rateValue is messages a second.
+type rateValue struct{ to *float64 }
+
+func (v rateValue) String() string {
+	if v.to == nil {
+		return ""
+	}
+	return strconv.FormatFloat(*v.to, 'g', -1, 64)
+}
+
+// Set implements flag.Value.
+func (v rateValue) Set(text string) (err error) {
+	if *v.to, err = slo.Number(text); err != nil {
+		return errors.New("not a number of messages a second, such as 20000, 1e6, 500k or 1M")
+	}
+	return nil
+}
+
+// parsed is a value of a flag that a parser reads.
+type parsed[T fmt.Stringer] struct {
+	to    *T
+	parse func(string) (T, error)
+}
+
+func (p parsed[T]) String() string {
+	if p.to == nil {
+		return ""
+	}
+	return (*p.to).String()
+}
+
+// Set implements flag.Value.
+func (p parsed[T]) Set(text string) (err error) {
+	v, err := p.parse(text)
+	if err == nil {
+		*p.to = v
+	}
+	return err
+}
+
+// newFlags returns an empty set of flags that leaves it to the caller to tell of errors.
+func newFlags(name string) *flag.FlagSet {
+	fs := flag.NewFlagSet(name, flag.ContinueOnError)
+	fs.SetOutput(io.Discard) // an error that comes with all of the help is not found there
+	return fs
+}
+
 // flagSet defines the flags.
 func (o *options) flagSet(flags *load.Scenario, name, engine *string) *flag.FlagSet {
-	fs := flag.NewFlagSet("leatload", flag.ContinueOnError)
-	fs.SetOutput(io.Discard) // an error that comes with all of the help is not found there
+	fs := newFlags("leatload")
 	fs.StringVar(name, "scenario", load.Scenarios()[0].Name, "`name` of the scenario to start from; the flags below change it")
-	fs.StringVar(engine, "engine", target.Names()[0], "what to load: "+strings.Join(target.Names(), ", "))
+	fs.StringVar(&o.file, "file", "", "read scenario and flags from this `file` of JSON: {\"scenario\": \"churn\", \"rate\": 20000}, or what -json has written")
+	fs.StringVar(engine, "engine", o.engines[0].Name(), "what to load: "+strings.Join(o.engines.names(), ", "))
 	fs.IntVar(&flags.Producers, "producers", 0, "how many goroutines publish")
 	fs.IntVar(&flags.Partitions, "partitions", 0, "how many partitions they publish to, in turn")
 	fs.IntVar(&flags.Readers, "readers", 0, "how many pull readers see every message")
 	fs.IntVar(&flags.Subscribers, "subscribers", 0, "how many push subscribers see every message")
 	fs.IntVar(&flags.Size, "size", 0, fmt.Sprintf("`bytes` in a message, at least %d", load.MinSize))
-	fs.Float64Var(&flags.Rate, "rate", 0, "`messages` a second, all producers together, evenly spaced; 0: as fast as possible")
+	fs.Var(parsed[stream.Sizes]{&flags.Sizes, func(text string) (stream.Sizes, error) { return stream.ParseSizes(text, load.MinSize) }},
+		"sizes", "the `form` of their sizes, if not all are alike: "+stream.SizeForms)
+	fs.Var(rateValue{&flags.Rate}, "rate", "`messages` a second, all producers together, such as 20000, 1e6 or 500k; 0: as fast as possible")
+	fs.Var(parsed[stream.Arrival]{&flags.Arrival, stream.ParseArrival}, "arrival",
+		"the `form` in which messages come, with -rate: "+stream.ArrivalForms)
+	fs.Var(parsed[stream.Keys]{&flags.Keys, stream.ParseKeys}, "keys",
+		"the `form` of their keys, which choose the partition: "+stream.KeyForms)
 	fs.StringVar(&flags.Publish, "publish", "", "`mode` in which leat publishes: async (default), sync, batch, appender")
 	fs.StringVar(&flags.Wait, "wait", "", "`policy` by which leat's pull readers wait: park (default), yield, spin")
-	fs.StringVar(&flags.Sync, "sync", "", "keep messages in files, `how` safe: always, never, or a time such as 10ms that may pass until a sync")
+	fs.StringVar(&flags.Sync, "sync", "", "keep messages in files, `how` safe: always, never, or a time such as 10ms that may pass until a sync (leat only)")
 	fs.StringVar(&flags.Dir, "dir", "", "`directory` for a directory with these files, which is removed at the end")
-	fs.DurationVar(&flags.Duration, "duration", 0, "how long to measure")
-	fs.DurationVar(&flags.Warmup, "warmup", 0, "how long to run before that")
-	fs.Uint64Var(&flags.Seed, "seed", 0, "decides the messages' bytes, where producers start and what fails; same seed, same stream")
-	fs.StringVar(&o.json, "json", "", "write the result as JSON to this `file`; - is standard output")
-	fs.BoolVar(&o.quiet, "q", false, "no line each second, only the result")
+	fs.IntVar(&flags.Stages, "stages", 0, "how many topics messages go through, one after the other, 1 to 16")
+	fs.IntVar(&flags.Replays, "replays", 0, "how many more readers read all that is kept, again and again (leat only)")
+	fs.DurationVar(&flags.Stop, "stop", 0, "for how long readers and subscribers stand still when measuring begins, such as 3s")
+	fs.DurationVar(&flags.Duration, "duration", 0, "how long to measure, such as 30s")
+	fs.DurationVar(&flags.Warmup, "warmup", 0, "how long to run before that, such as 1s")
+	fs.Int64Var(&flags.Messages, "messages", 0, "end after so many `messages`, warm-up included; 0: no limit but -duration")
+	fs.Uint64Var(&flags.Seed, "seed", 0, "a number from 0 that decides bytes, times, sizes, keys and what fails; same seed, same stream")
+	fs.Var(parsed[slo.SLO]{&o.slo, slo.Parse}, "slo", "what the run is to meet, or else exit with 99, `objectives` as these: "+slo.Forms())
+	fs.BoolVar(&o.floor, "floor", true, "measure what the generator does by itself, before the run: true or false")
+	fs.BoolVar(&o.quiet, "q", false, "no view while it runs, only the result")
+	o.out.flags(fs)
+	o.process.flags(fs)
 
 	g := &flags.Group
 	fs.StringVar((*string)(&g.Kind), "kind", "", "how members share: assigned (partitions), shared (messages), broadcast (each sees all)")
@@ -128,36 +198,50 @@ func (o *options) flagSet(flags *load.Scenario, name, engine *string) *flag.Flag
 	return fs
 }
 
-// parse reads the flags. What it returns an error for it has already told on stderr.
-func parse(args []string, stderr io.Writer) (options, error) {
-	var o options
+// parse reads the flags of a sub-command that makes runs. More adds its own, and help tells about all. What it returns an error for it
+// has already told on stderr.
+func (o *options) parse(args []string, stderr io.Writer, command string, more func(*flag.FlagSet),
+	help func(io.Writer, *flag.FlagSet, engines)) error {
 	var flags load.Scenario
 	var name, engine string
 	fs := o.flagSet(&flags, &name, &engine)
-	fail := func(format string, a ...any) (options, error) {
-		err := fmt.Errorf(format, a...)
-		fmt.Fprintf(stderr, "leatload: %v\nleatload -h lists the flags and scenarios\n", err)
-		return o, err
+	if more != nil {
+		more(fs)
+	}
+	fail := func(format string, a ...any) error {
+		return complain(stderr, command, fmt.Errorf(format, a...))
 	}
 	switch err := fs.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
-		usage(stderr, fs)
-		return o, err
+		help(stderr, fs, o.engines)
+		return err
 	case err != nil:
-		return fail("%w", err)
+		return fail("%w", explained(fs, err))
 	}
 	if fs.NArg() > 0 {
 		return fail("unexpected argument %q: flags come as -name value", fs.Arg(0))
 	}
+	given := map[string]bool{}
+	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	if o.file != "" {
+		if err := applyFile(fs, o.file); err != nil {
+			return fail("%w", err)
+		}
+	}
 	var ok bool
-	if o.target, ok = target.Named(engine); !ok {
-		return fail("-engine %q: must be one of %s", engine, strings.Join(target.Names(), ", "))
+	if o.target, ok = o.engines.named(engine); !ok {
+		return fail("-engine %q: must be one of %s", engine, strings.Join(o.engines.names(), ", "))
 	}
 	if o.scenario, ok = load.ScenarioNamed(name); !ok {
 		return fail("-scenario %q: must be one of %s", name, strings.Join(scenarioNames(), ", "))
 	}
-	var err error
+	err := o.process.check()
+	if err == nil {
+		err = o.out.check()
+	}
+	stops := false
 	fs.Visit(func(f *flag.Flag) {
+		stops = stops || f.Name == "stop"
 		if err == nil {
 			err = o.override(&flags, f)
 		}
@@ -165,10 +249,28 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	if err != nil {
 		return fail("%w", err)
 	}
-	if err := load.Check(o.target, o.scenario); err != nil {
-		return fail("%w", plain(err, o))
+	if s := &o.scenario; !stops && s.Stop >= s.Duration {
+		s.Stop = max(s.Duration/3, 0) // the scenario's own stop, in a shorter run
 	}
-	return o, nil
+	if o.prepare != nil {
+		if err := o.prepare(given); err != nil {
+			return fail("%w", err)
+		}
+	}
+	if err := load.Check(o.target, o.scenario); err != nil {
+		return fail("%w", plain(err, *o))
+	}
+	return nil
+}
+
+// complain tells of an error in a line, and in another one where to look.
+func complain(stderr io.Writer, command string, err error) error {
+	where := "leatload -h lists the flags and scenarios"
+	if command != "run" {
+		where = "leatload " + command + " -h says how it is used"
+	}
+	fmt.Fprintf(stderr, "leatload: %v\n%s\n", err, where)
+	return err
 }
 
 // override takes over the field of a flag that was given.
@@ -196,10 +298,21 @@ func (o *options) override(from *load.Scenario, f *flag.Flag) error {
 // plain returns an error about the scenario in the words of the flags.
 func plain(err error, o options) error {
 	if errors.Is(err, load.ErrNoGroups) {
-		return fmt.Errorf("-engine %s has no consumer groups, and -scenario %s needs them: leat has", o.target.Name(), o.scenario.Name)
+		who := "no engine here has any"
+		if names := o.engines.withGroups(); names != nil {
+			who = "-engine " + strings.Join(names, ", ") + " has"
+		}
+		return fmt.Errorf("-engine %s has no consumer groups, and -scenario %s needs them: %s", o.target.Name(), o.scenario.Name, who)
+	}
+	if errors.Is(err, load.ErrNoFiles) {
+		who := "no engine here does"
+		if names := o.engines.withFiles(); names != nil {
+			who = "-engine " + strings.Join(names, ", ") + " does"
+		}
+		return fmt.Errorf("-engine %s keeps nothing in files, and -sync asks for that: %s", o.target.Name(), who)
 	}
 	text := err.Error()
-	for _, prefix := range []error{load.ErrScenario, load.ErrTarget, target.ErrUnsupported} {
+	for _, prefix := range []error{load.ErrScenario, load.ErrTarget, load.ErrUnsupported} {
 		text = strings.TrimPrefix(text, prefix.Error()+": ")
 	}
 	return errors.New("-" + text)

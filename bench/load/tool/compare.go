@@ -1,0 +1,98 @@
+package tool
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/leatlog/leat/bench/load/compare"
+)
+
+// runCompare says whether one run was slower than another.
+func runCompare(args []string, stdout, stderr io.Writer) int {
+	fs := newFlags("leatload compare")
+	var o compare.Options
+	fs.Float64Var(&o.Threshold, "threshold", 0.05, "the smallest `change` that counts, as a fraction, above 0 and below 1")
+	fs.BoolVar(&o.Anyway, "anyway", false, "compare also runs of different loads or placement: true or false")
+	asJSON := fs.Bool("json", false, "write the comparison as JSON: true or false")
+	names, err := parseMixed(fs, args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprint(stderr, `usage: leatload compare [flags] A.json B.json
+
+Says whether run B was slower than run A, from the JSON that leatload -json has written, and by how much.
+
+  leatload -rate 1e6 -json before.json
+  leatload -rate 1e6 -json after.json
+  leatload compare before.json after.json
+
+What counts as a difference comes from the runs: each is cut into windows, and a change must be larger than what the windows of a run
+differ by among themselves (the noise band), and at least -threshold. Runs of different loads, or on cores that were placed
+differently, are not compared.
+
+`)
+		flagList(stderr, fs)
+		fmt.Fprint(stderr, `
+Exit code: 0 B is the same, better, or it cannot be told; 1 B is worse; 2 a run has faults (or the arguments make no sense);
+3 the runs are not comparable.
+`)
+		return exitOK
+	case err != nil:
+		_ = complain(stderr, "compare", explained(fs, err))
+		return exitUsage
+	case len(names) != 2:
+		_ = complain(stderr, "compare", fmt.Errorf("compare takes two files that -json has written, not %d", len(names)))
+		return exitUsage
+	case !(o.Threshold > 0 && o.Threshold < 1):
+		_ = complain(stderr, "compare", fmt.Errorf("-threshold is %v: must be above 0 and below 1", o.Threshold))
+		return exitUsage
+	}
+	var runs [2]compare.Run
+	for i, name := range names {
+		if err := readFrom(name, func(r io.Reader) (err error) { runs[i], err = compare.Read(r); return err }); err != nil {
+			_ = complain(stderr, "compare", err)
+			return exitUsage
+		}
+	}
+	c := compare.Compare(runs[0], runs[1], o)
+	if *asJSON {
+		e := json.NewEncoder(stdout)
+		e.SetIndent("", "  ")
+		err = e.Encode(c)
+	} else {
+		err = c.WriteText(stdout)
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "leatload: %v\n", err)
+		return exitFailed
+	}
+	return c.Exit()
+}
+
+// readFrom reads a file.
+func readFrom(name string, read func(io.Reader) error) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := read(f); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+// flagList lists flags with what they are.
+func flagList(w io.Writer, fs *flag.FlagSet) {
+	fmt.Fprint(w, "Flags:\n\n")
+	fs.VisitAll(func(f *flag.Flag) {
+		more := ""
+		if f.DefValue != "" && f.DefValue != "false" && f.DefValue != "0" && f.DefValue != "0s" {
+			more = " (default " + f.DefValue + ")"
+		}
+		flagLine(w, f, more)
+	})
+}

@@ -1,0 +1,60 @@
+// Package tool is the program leatload, for whichever targets it is given: sub-commands, flags, files and exit codes. Command
+// leatload runs it with Leat and two rivals, the command of the same name in bench/rivals with many more of them, and a program
+// of a few lines with a queue of your own:
+//
+//	func main() { tool.Main(mine{}) }
+//
+// where mine is a [load.Target]; then its -engine knows mine, and every scenario, flag, file, report, comparison and search is there.
+package tool
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+
+	"github.com/leatlog/leat/bench/load"
+)
+
+// Main is all of the program: it loads one of these targets, the first one by default, as the process's arguments say, ends cleanly at
+// Ctrl-C, and exits with the code that says what came of it. It does not return. Without a target it panics.
+func Main(targets ...load.Target) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second Ctrl-C kills
+	os.Exit(Run(ctx, targets, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// engines are the targets to choose from, the default first.
+type engines []load.Target
+
+func (e engines) names() []string {
+	var names []string
+	for _, t := range e {
+		names = append(names, t.Name())
+	}
+	return names
+}
+
+func (e engines) named(name string) (load.Target, bool) {
+	i := slices.IndexFunc(e, func(t load.Target) bool { return t.Name() == name })
+	if i < 0 {
+		return nil, false
+	}
+	return e[i], true
+}
+
+// withGroups returns the names of those that have consumer groups, and withFiles of those that can keep messages in files.
+func (e engines) withGroups() []string { return namesOf[load.GroupTarget](e) }
+func (e engines) withFiles() []string  { return namesOf[load.DurableTarget](e) }
+
+// namesOf returns the names of those that are a T, too.
+func namesOf[T load.Target](e engines) []string {
+	var of engines
+	for _, t := range e {
+		if _, ok := t.(T); ok {
+			of = append(of, t)
+		}
+	}
+	return of.names()
+}

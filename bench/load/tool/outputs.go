@@ -1,0 +1,154 @@
+package tool
+
+import (
+	"bufio"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	hdr "github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/leatlog/leat/bench/load"
+	"github.com/leatlog/leat/bench/load/export"
+)
+
+// outputs are the files that a run is to write.
+type outputs struct{ json, csv, hgrm, hlog string }
+
+func (o *outputs) flags(fs *flag.FlagSet) {
+	fs.StringVar(&o.json, "json", "", "write the result as JSON to this `file`; - is standard output. leatload compare, report and -file read it")
+	fs.StringVar(&o.csv, "csv", "", "write a line for each window to this `file`, as comma-separated values; - is standard output")
+	fs.StringVar(&o.hgrm, "hgrm", "", "write the percentiles of e2e in microseconds to this `file`, for the HdrHistogram plotter; a % in "+
+		"its name stands for e2e, publish and delay: three files")
+	fs.StringVar(&o.hlog, "hlog", "", "write a histogram for each window to this `file`, as HdrHistogram logs have them; writing it "+
+		"allocates, and counts as the process's allocations")
+}
+
+// toStdout reports whether standard output belongs to one of them.
+func (o *outputs) toStdout() bool { return o.json == "-" || o.csv == "-" }
+
+// check says what is wrong with the flags.
+func (o *outputs) check() error {
+	if o.json == "-" && o.csv == "-" {
+		return errors.New("-json and -csv are both -: only one of them can be standard output")
+	}
+	for name, file := range map[string]string{"hgrm": o.hgrm, "hlog": o.hlog} {
+		if file == "-" {
+			return fmt.Errorf("-%s is -: must be a file", name)
+		}
+	}
+	return nil
+}
+
+// writer is one output.
+type writer struct {
+	name  string // of the flag
+	to    io.WriteCloser
+	write func(io.Writer, *load.Result) error
+}
+
+// open opens all files, before the run, not after minutes of it. What goes to the log while the run goes on is added to s.
+func (o *outputs) open(s *load.Scenario, stdout io.Writer) (ws []writer, err error) {
+	add := func(name, file string, write func(io.Writer, *load.Result) error) {
+		if err != nil || file == "" {
+			return
+		}
+		w := writer{name, nopCloser{stdout}, write}
+		if file != "-" {
+			var f *os.File
+			if f, err = os.Create(file); err != nil {
+				err = fmt.Errorf("-%s: %w", name, err)
+				return
+			}
+			w.to = f
+		}
+		ws = append(ws, w)
+	}
+	add("json", o.json, func(w io.Writer, r *load.Result) error { return r.WriteJSON(w) })
+	add("csv", o.csv, func(w io.Writer, r *load.Result) error { return export.CSV(w, r.Windows) })
+	if strings.Contains(o.hgrm, "%") {
+		for _, which := range []string{"e2e", "publish", "delay"} {
+			add("hgrm", strings.Replace(o.hgrm, "%", which, 1), hgrm(which))
+		}
+	} else {
+		add("hgrm", o.hgrm, hgrm("e2e"))
+	}
+	var log *logger
+	if o.hlog != "" {
+		log = &logger{scenario: s.Name}
+		add("hlog", o.hlog, func(io.Writer, *load.Result) error { return log.end() })
+	}
+	if err != nil {
+		return nil, errors.Join(err, closeAll(ws))
+	}
+	if log != nil {
+		log.w = bufio.NewWriter(ws[len(ws)-1].to)
+		s.Intervals = log.interval
+	}
+	return ws, nil
+}
+
+func closeAll(ws []writer) (err error) {
+	for _, w := range ws {
+		err = errors.Join(err, w.to.Close())
+	}
+	return err
+}
+
+// finish writes and closes all.
+func finish(ws []writer, r *load.Result) error {
+	var errs []error
+	for _, w := range ws {
+		if err := errors.Join(w.write(w.to, r), w.to.Close()); err != nil {
+			errs = append(errs, fmt.Errorf("-%s: %w", w.name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func hgrm(which string) func(io.Writer, *load.Result) error {
+	return func(w io.Writer, r *load.Result) error {
+		l := map[string]load.Latency{"e2e": r.Latency.E2E, "publish": r.Latency.Publish, "delay": r.Latency.Delay}[which]
+		h := hdr.New(1, 2, 3)
+		if l.HDR != "" {
+			var err error
+			if h, err = export.Decode(l.HDR); err != nil {
+				return err
+			}
+		}
+		return export.HGRM(w, h, time.Microsecond)
+	}
+}
+
+// logger writes a histogram log as the run goes on.
+type logger struct {
+	scenario string
+	w        *bufio.Writer
+	log      *export.Log
+	err      error
+}
+
+func (l *logger) interval(from, to time.Duration, e2e, publish, delay *load.Histogram) {
+	if l.log == nil {
+		l.log, l.err = export.NewLog(l.w, time.Now().Add(-to), "leatload, scenario "+l.scenario+"; nanoseconds")
+	}
+	for _, x := range []struct {
+		tag string
+		h   *load.Histogram
+	}{{"e2e", e2e}, {"publish", publish}, {"delay", delay}} {
+		if l.err == nil && x.h.Count() > 0 {
+			l.err = l.log.Interval(x.tag, from, to, x.h.HDR())
+		}
+	}
+}
+
+func (l *logger) end() error { return errors.Join(l.err, l.w.Flush()) }
+
+// nopCloser is a writer whose Close does nothing.
+type nopCloser struct{ io.Writer }
+
+func (nopCloser) Close() error { return nil }

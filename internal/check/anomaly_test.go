@@ -216,6 +216,19 @@ var examples = []example{
 		s.log.Assign(o, 0)
 		s.handle(o, 1)
 	}},
+	{anomaly: check.PollSkip, name: "its last delivery failed, and those before were cut short", play: func(s *scene, bad bool) {
+		s.send(0, 1)
+		group := s.rec.Consumer("twice", check.ConsumerConfig{Kind: check.Assigned, MaxDeliveries: 2})
+		o := s.owner(group, s.a, 1)
+		s.log.Assign(o, 0)
+		first := s.begin(o, 0)
+		s.log.Lost(o)
+		first.Ok()
+		o = s.owner(group, s.b, 2)
+		s.log.Assign(o, 0)
+		s.again(o, 0, either(bad, 2, 1)).Fail()
+		s.handle(o, 1)
+	}},
 	{anomaly: check.Retention, name: "low mark falls", play: func(s *scene, bad bool) {
 		s.send(0, 1, 2)
 		s.log.Low(s.p).Is(2)

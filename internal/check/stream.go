@@ -101,13 +101,17 @@ func (c *checker) sortOut(t *timeline) {
 			if t.cfg.MaxDeliveries > 0 && (o.Res == Fail || t.cfg.Mode == Manual || t.cfg.Kind == Shared) {
 				for k := range o.Recs {
 					off := o.Recs[k].Off
-					if put(&t.tries, off, t.tries[off]+1); t.tries[off] == t.cfg.MaxDeliveries {
-						when := o.Call
-						if o.Res == Fail {
-							when = o.Ret
-						}
-						put(&t.gaveUp, off, when)
+					put(&t.tries, off, t.tries[off]+1)
+					// Those that former owners did not live to settle count, too, and are not among the tries: the attempt says so.
+					last := o.Res == Fail && o.Attempt >= int32(t.cfg.MaxDeliveries)
+					if _, ok := t.gaveUp[off]; ok || t.tries[off] < t.cfg.MaxDeliveries && !last {
+						continue
 					}
+					when := o.Call
+					if o.Res == Fail {
+						when = o.Ret
+					}
+					put(&t.gaveUp, off, when)
 				}
 			}
 		case OpPoll:

@@ -439,6 +439,20 @@ var examples = []example{
 		s.again(y, 0, 2).Ok()
 		h.Ok()
 	}},
+	{anomaly: check.HandlerOverlap, name: "was on its way when its owner was fenced", play: func(s *scene, bad bool) {
+		s.send(0)
+		x, y := s.owner(s.group, s.a, 1), s.owner(s.group, s.b, 2)
+		s.log.Assign(x, 0)
+		if bad {
+			s.log.Revoke(x).Ok()
+		} else {
+			s.log.Lost(x)
+		}
+		s.log.Assign(y, 0)
+		h := s.again(y, 0, 2)
+		s.handle(x, 0)
+		h.Ok()
+	}},
 	{anomaly: check.HandlerOverlap, name: "by key", play: func(s *scene, bad bool) {
 		s.sendKey(0, 1)
 		s.sendKey(1, either(bad, uint64(2), 1))

@@ -354,6 +354,19 @@ var examples = []example{
 		s.again(y, 0, 2).Ok() // before the seek, but is seen late
 		s.log.Ack(x, 0, 1).Ok()
 	}},
+	{anomaly: check.ZombieCommit, name: "seen two deliveries after the seek before which it was decided", play: func(s *scene, bad bool) {
+		s.send(0)
+		x, y := s.owner(s.shared, s.a, 0), s.owner(s.shared, s.b, 0)
+		if !bad {
+			s.handle(x, 0)
+			s.log.Nack(x, 0, 1).Ok()
+		}
+		s.log.Seek(s.shared, s.p, 0).Ok()
+		s.handle(y, 0)
+		s.again(x, 0, 2).Ok() // of what x had before the seek, if it had it
+		s.log.Ack(x, 0, 2).Fail()
+		s.log.Ack(y, 0, 1).Ok()
+	}},
 	{anomaly: check.ZombieCommit, name: "settled twice", play: func(s *scene, bad bool) {
 		s.send(0)
 		o := s.owner(s.manual, s.a, 1)

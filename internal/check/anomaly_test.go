@@ -229,6 +229,20 @@ var examples = []example{
 		s.again(o, 0, either(bad, 2, 1)).Fail()
 		s.handle(o, 1)
 	}},
+	{anomaly: check.PollSkip, name: "its last delivery had returned when its owner was fenced", play: func(s *scene, bad bool) {
+		s.send(0, 1, 2)
+		group := s.rec.Consumer("twice", check.ConsumerConfig{Kind: check.Assigned, MaxDeliveries: 2})
+		o := s.owner(group, s.a, 1)
+		s.log.Assign(o, 0)
+		s.again(o, 0, 2).Ok()
+		if bad {
+			s.handle(o, 1) // so 0 was settled
+		}
+		s.log.Lost(o)
+		o = s.owner(group, s.b, 2)
+		s.log.Assign(o, 0)
+		s.handle(o, either(bad, int64(1), 2))
+	}},
 	{anomaly: check.Retention, name: "low mark falls", play: func(s *scene, bad bool) {
 		s.send(0, 1, 2)
 		s.log.Low(s.p).Is(2)

@@ -275,9 +275,9 @@ func (c *checker) cutShort(t *timeline) {
 		if t.cfg.MaxDeliveries == 0 || w.how != taken {
 			continue
 		}
-		for _, i := range w.reads {
+		for n, i := range w.reads {
 			o := &c.h.Ops[i]
-			if o.Kind != OpHandle || o.Attempt < int32(t.cfg.MaxDeliveries) || o.Ret < w.until {
+			if o.Kind != OpHandle || o.Attempt < int32(t.cfg.MaxDeliveries) || o.Ret < w.until && c.followed(t, w, n) {
 				continue
 			}
 			for n := range o.Recs {
@@ -287,6 +287,16 @@ func (c *checker) cutShort(t *timeline) {
 			}
 		}
 	}
+}
+
+// followed reports whether the owner was given something after one of its reads that tells that it had settled that: if not, it
+// may have been fenced between the return of the handler and what was to come of it.
+func (c *checker) followed(t *timeline, w *ownership, n int) bool {
+	if !t.cfg.ByKey {
+		return n < len(w.reads)-1
+	}
+	key := c.h.Ops[w.reads[n]].Recs[0].Key
+	return key != 0 && slices.ContainsFunc(w.reads[n+1:], func(i int) bool { return c.h.Ops[i].Recs[0].Key == key })
 }
 
 // ends notes an operation that ended the ownership. Being taken away counts more than being given back.

@@ -73,6 +73,39 @@ func TestChaos_CommitToAfterReset(t *testing.T) {
 	require.Equal(t, engine.Offset(1), committed(t, g, "t", 0))
 }
 
+// What was dropped while it was held cannot be committed, what lies behind it can: whoever is told of the gap goes on after that.
+func TestChaos_CommitToBehindWhatWasDropped(t *testing.T) {
+	watchdog(t)
+	e := open(t, engine.Config{})
+	topic := create(t, e, "t", engine.TopicConfig{})
+	var gaps []engine.GapError // by Poll, which this goroutine calls
+	g := newGroup(t, e, "g", engine.GroupConfig{Start: engine.Earliest(), Mode: engine.Manual, OnGap: func(_ string, gap engine.GapError) {
+		gaps = append(gaps, gap)
+	}}, "t")
+	c, err := g.Consumer(engine.MemberConfig{})
+	require.NoError(t, err)
+	publish(t, topic, 0, 4)
+	ms, err := c.Poll(soon(t), 3)
+	require.NoError(t, err)
+	require.Len(t, ms, 3)
+
+	require.NoError(t, part(t, topic, 0).TruncateBefore(background, 1))
+	require.NoError(t, c.Pause("t")) // looks at what has become of the partition
+	require.ErrorIs(t, c.CommitTo("t", 0, 3), engine.ErrFenced)
+	require.Zero(t, committed(t, g, "t", 0), "nobody has been told of the gap")
+	c.Close()
+	<-c.Done()
+
+	c, err = g.Consumer(engine.MemberConfig{})
+	require.NoError(t, err)
+	ms, err = c.Poll(soon(t), 3)
+	require.NoError(t, err)
+	require.Equal(t, []engine.GapError{{Partition: 0, From: 0, To: 1}}, gaps)
+	require.Len(t, ms, 1)
+	require.Equal(t, engine.Offset(3), ms[0].Offset, "1 and 2 are committed")
+	require.Equal(t, engine.Offset(3), committed(t, g, "t", 0))
+}
+
 // OnAssigned says where the partition begins, also if somebody has set the position since it was decided that it be called.
 func TestChaos_AssignedPosition(t *testing.T) {
 	watchdog(t)

@@ -214,8 +214,9 @@ func (c *Consumer) CommitSync(ctx context.Context) error {
 }
 
 // CommitTo commits the records of one partition that have been returned and lie below an offset, which is the next one to
-// process then. An offset beyond what has been returned is an *OffsetError, a partition that is not the consumer's
-// ErrNotAssigned.
+// process then. If retention has dropped some of them meanwhile, of which nobody has been told yet, the error wraps ErrFenced; the
+// others are committed, and the position follows when the gap is told. An offset beyond what has been returned is an
+// *OffsetError, a partition that is not the consumer's ErrNotAssigned, which then wraps ErrFenced as well.
 func (c *Consumer) CommitTo(topic string, partition int, next Offset) error {
 	g := c.g
 	g.mu.Lock()

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -104,6 +105,44 @@ func TestChaos_CommitToBehindWhatWasDropped(t *testing.T) {
 	require.Len(t, ms, 1)
 	require.Equal(t, engine.Offset(3), ms[0].Offset, "1 and 2 are committed")
 	require.Equal(t, engine.Offset(3), committed(t, g, "t", 0))
+}
+
+// A partition is not another's before its gap has been told.
+func TestChaos_GivenBackAfterTheGapIsTold(t *testing.T) {
+	watchdog(t)
+	e := open(t, engine.Config{})
+	topic := create(t, e, "t", engine.TopicConfig{Partitions: 2})
+	both := func(g *engine.Group) (one *engine.Consumer, join func() *engine.Consumer) {
+		one, err := g.Consumer(engine.MemberConfig{Name: "one"})
+		require.NoError(t, err)
+		return one, func() *engine.Consumer {
+			other, err := g.Consumer(engine.MemberConfig{Name: "other"})
+			require.NoError(t, err)
+			return other
+		}
+	}
+	one, join := both(newGroup(t, e, "first", engine.GroupConfig{}, "t"))
+	moves := join().Assignment()[0].Partition // as it does the next time
+
+	var other *engine.Consumer
+	g := newGroup(t, e, "g", engine.GroupConfig{Start: engine.Earliest(), RevokeTimeout: time.Hour, OnGap: func(string, engine.GapError) {
+		other = join()
+		require.Empty(t, other.Assignment())
+	}}, "t")
+	for i := range 2 {
+		publish(t, topic, i, 4)
+	}
+	require.NoError(t, part(t, topic, moves).TruncateBefore(background, 4))
+	one, join = both(g)
+	_, err := one.Poll(soon(t), 1)
+	require.NoError(t, err)
+	if other == nil { // it has looked at the other partition first
+		_, err = one.Poll(soon(t), 1)
+		require.NoError(t, err)
+	}
+	require.Len(t, other.Assignment(), 1)
+	require.Equal(t, moves, other.Assignment()[0].Partition)
+	require.Equal(t, engine.Offset(4), other.Assignment()[0].Position)
 }
 
 // OnAssigned says where the partition begins, also if somebody has set the position since it was decided that it be called.

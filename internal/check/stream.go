@@ -53,6 +53,7 @@ type timeline struct {
 	leaves  []int
 
 	settlement *settlement     // made by settled
+	pulled     map[int64][]int // made by pulls
 	walked     map[int64]int64 // by resumesAtFloor: from each beginning, the first offset that was not done with
 }
 

@@ -270,17 +270,28 @@ func (c *checker) doneBehindGap(t *timeline, off, when int64) bool {
 		if gap.To > off || gap.Call > when {
 			continue
 		}
-		for _, i := range t.handles {
-			o := &c.h.Ops[i]
-			if o.Call > gap.Call {
-				break
-			}
-			if o.Pulled && o.Recs[0].Off <= off && off < o.end() && c.partly(t, o, off, gap.Call) && !c.soughtBetween(t, o.Call, gap.Call) {
+		for _, i := range c.pulls(t)[off] {
+			if o := &c.h.Ops[i]; o.Call <= gap.Call && c.partly(t, o, off, gap.Call) && !c.soughtBetween(t, o.Call, gap.Call) {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// pulls returns what was polled, by offset.
+func (c *checker) pulls(t *timeline) map[int64][]int {
+	if t.pulled == nil {
+		t.pulled = make(map[int64][]int)
+		for _, i := range t.handles {
+			if o := &c.h.Ops[i]; o.Pulled {
+				for _, r := range o.Recs {
+					t.pulled[r.Off] = append(t.pulled[r.Off], i)
+				}
+			}
+		}
+	}
+	return t.pulled
 }
 
 // partly reports whether what was polled at and above an offset may have been committed before a time, and what is below not.

@@ -408,6 +408,22 @@ var examples = []example{
 		s.poll(z, either(bad, int64(3), 2), either(bad, int64(3), 2))
 		s.log.Gap(s.commit, s.p, 1, 3)
 	}},
+	{anomaly: check.ResumeOffset, name: "by commit, told after a seek where it began before", play: func(s *scene, bad bool) {
+		s.send(0, 1, 2)
+		x, y := s.owner(s.commit, s.a, 1), s.owner(s.commit, s.b, 2)
+		s.log.Assign(x, 0)
+		s.poll(x, 0, 0, 1)
+		s.log.Commit(x, 2).Ok()
+		s.log.Revoke(x).Ok()
+		s.log.Seek(s.commit, s.p, 1).Ok()
+		if bad {
+			s.log.Assign(y, 1) // knew it
+			s.log.Revoke(y).Ok()
+			y = s.owner(s.commit, s.b, 3)
+		}
+		s.log.Assign(y, 2)
+		s.poll(y, 1, 1, 2)
+	}},
 	{anomaly: check.ZombieCommit, play: func(s *scene, bad bool) {
 		s.send(0, 1)
 		o := s.owner(s.commit, s.a, 1)

@@ -106,10 +106,12 @@ func (c *checker) gone(t *timeline, k int) bool {
 	})
 }
 
-// resumesAtCommit is for owners that commit: it begins at one of the commits that may be the last one.
+// resumesAtCommit is for owners that commit: it begins at one of the commits that may be the last one. It was decided where it
+// begins some time before its member is told, so a seek since the last owner began may have been made in between.
 func (c *checker) resumesAtCommit(t *timeline, k int) bool {
 	w, x := &t.owners[k], &t.owners[k-1]
 	var last []int // each may be what stands
+	since := c.ownerBefore(t, w)
 	for _, i := range t.ops {
 		o := &c.h.Ops[i]
 		if o.Call > w.from {
@@ -128,7 +130,7 @@ func (c *checker) resumesAtCommit(t *timeline, k int) bool {
 		if !o.may() {
 			continue
 		}
-		if o.Res == Ok && o.Ret < w.from {
+		if o.Res == Ok && o.Ret < w.from && (o.Kind == OpCommit || o.Ret < since) {
 			kept := last[:0]
 			for _, j := range last {
 				if before := &c.h.Ops[j]; !before.before(o) || o.Kind == OpCommit && before.target() > o.Off {

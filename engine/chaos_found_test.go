@@ -3,6 +3,7 @@ package engine_test
 import (
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -71,6 +72,77 @@ func TestChaos_CommitToAfterReset(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, c.CommitTo("t", 0, 1))
 	require.Equal(t, engine.Offset(1), committed(t, g, "t", 0))
+}
+
+// What was dropped while it was held cannot be committed, what lies behind it can: whoever is told of the gap goes on after that.
+func TestChaos_CommitToBehindWhatWasDropped(t *testing.T) {
+	watchdog(t)
+	e := open(t, engine.Config{})
+	topic := create(t, e, "t", engine.TopicConfig{})
+	var gaps []engine.GapError // by Poll, which this goroutine calls
+	g := newGroup(t, e, "g", engine.GroupConfig{Start: engine.Earliest(), Mode: engine.Manual, OnGap: func(_ string, gap engine.GapError) {
+		gaps = append(gaps, gap)
+	}}, "t")
+	c, err := g.Consumer(engine.MemberConfig{})
+	require.NoError(t, err)
+	publish(t, topic, 0, 4)
+	ms, err := c.Poll(soon(t), 3)
+	require.NoError(t, err)
+	require.Len(t, ms, 3)
+
+	require.NoError(t, part(t, topic, 0).TruncateBefore(background, 1))
+	require.NoError(t, c.Pause("t")) // looks at what has become of the partition
+	require.ErrorIs(t, c.CommitTo("t", 0, 3), engine.ErrFenced)
+	require.Zero(t, committed(t, g, "t", 0), "nobody has been told of the gap")
+	c.Close()
+	<-c.Done()
+
+	c, err = g.Consumer(engine.MemberConfig{})
+	require.NoError(t, err)
+	ms, err = c.Poll(soon(t), 3)
+	require.NoError(t, err)
+	require.Equal(t, []engine.GapError{{Partition: 0, From: 0, To: 1}}, gaps)
+	require.Len(t, ms, 1)
+	require.Equal(t, engine.Offset(3), ms[0].Offset, "1 and 2 are committed")
+	require.Equal(t, engine.Offset(3), committed(t, g, "t", 0))
+}
+
+// A partition is not another's before its gap has been told.
+func TestChaos_GivenBackAfterTheGapIsTold(t *testing.T) {
+	watchdog(t)
+	e := open(t, engine.Config{})
+	topic := create(t, e, "t", engine.TopicConfig{Partitions: 2})
+	both := func(g *engine.Group) (one *engine.Consumer, join func() *engine.Consumer) {
+		one, err := g.Consumer(engine.MemberConfig{Name: "one"})
+		require.NoError(t, err)
+		return one, func() *engine.Consumer {
+			other, err := g.Consumer(engine.MemberConfig{Name: "other"})
+			require.NoError(t, err)
+			return other
+		}
+	}
+	one, join := both(newGroup(t, e, "first", engine.GroupConfig{}, "t"))
+	moves := join().Assignment()[0].Partition // as it does the next time
+
+	var other *engine.Consumer
+	g := newGroup(t, e, "g", engine.GroupConfig{Start: engine.Earliest(), RevokeTimeout: time.Hour, OnGap: func(string, engine.GapError) {
+		other = join()
+		require.Empty(t, other.Assignment())
+	}}, "t")
+	for i := range 2 {
+		publish(t, topic, i, 4)
+	}
+	require.NoError(t, part(t, topic, moves).TruncateBefore(background, 4))
+	one, join = both(g)
+	_, err := one.Poll(soon(t), 1)
+	require.NoError(t, err)
+	if other == nil { // it has looked at the other partition first
+		_, err = one.Poll(soon(t), 1)
+		require.NoError(t, err)
+	}
+	require.Len(t, other.Assignment(), 1)
+	require.Equal(t, moves, other.Assignment()[0].Partition)
+	require.Equal(t, engine.Offset(4), other.Assignment()[0].Position)
 }
 
 // OnAssigned says where the partition begins, also if somebody has set the position since it was decided that it be called.

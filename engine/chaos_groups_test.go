@@ -357,7 +357,16 @@ func (cm *chaosMember) partition(at int64, ms []engine.Message, d *dice) {
 			x.strike(faultCommit)
 			next := ms[n-1].Offset + 1
 			o := x.control.Commit(k.owner, next)
-			if err := cm.pull.CommitTo(ms[0].Topic, int(ms[0].Partition), next); o.Done(err) != nil {
+			err := cm.pull.CommitTo(ms[0].Topic, int(ms[0].Partition), next)
+			switch {
+			case errors.Is(err, engine.ErrFenced) && !errors.Is(err, engine.ErrNotAssigned): // some of them had been dropped, and the others are committed
+				o.Unknown()
+			case err != nil:
+				o.Fail()
+			default:
+				o.Ok()
+			}
+			if err != nil {
 				x.strike(faultFenced)
 			}
 		}

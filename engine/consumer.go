@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -32,6 +33,7 @@ type Consumer struct {
 	mu      sync.Mutex
 	pending []*claim         // to be given back when their records have been handed in
 	stale   []*delivery.Seat // not the consumer's any more; to be left when their records are not looked at any more
+	telling *delivery.Seat   // of whose gap OnGap is being told; its partition is given back after that
 	handed  []pullSeat       // reused by handIn
 	lost    error            // what has been returned and cannot be committed
 	closed  bool             // by Close
@@ -131,7 +133,9 @@ func (c *Consumer) take(max int) ([]Message, error) {
 		for i := range seats {
 			s := &seats[(c.turn+i)%len(seats)]
 			if ms, gap, err = s.seat.Take(ms, max-len(ms)); gap != (delivery.Gap{}) || isOffsetError(err) {
-				at = s.at
+				if at = s.at; err == nil {
+					c.telling = s.seat
+				}
 				break
 			}
 			err = nil // it is being taken away
@@ -150,9 +154,40 @@ func (c *Consumer) take(max int) ([]Message, error) {
 		case gap == (delivery.Gap{}):
 			return ms, nil
 		}
-		c.g.onGap(at, gap.From, gap.To)
+		c.tell(at, gap)
 		if len(ms) > 0 {
 			return ms, nil
+		}
+	}
+}
+
+// tell tells of a gap, and then gives the partition back if somebody has asked for it meanwhile.
+func (c *Consumer) tell(at group.Partition, gap delivery.Gap) {
+	defer func() { // also if OnGap ends the goroutine
+		c.g.mu.Lock()
+		defer c.g.mu.Unlock()
+		c.mu.Lock()
+		var now []*claim
+		c.pending = slices.DeleteFunc(c.pending, func(x *claim) bool {
+			over := x.seat == c.telling && x.seat.Out() == 0
+			if over {
+				now = append(now, x)
+			}
+			return over
+		})
+		c.telling = nil
+		c.mu.Unlock()
+		giveBack(now)
+	}()
+	c.g.onGap(at, gap.From, gap.To)
+}
+
+// giveBack gives back what has waited for its records, or for a notice. The caller holds g.mu.
+func giveBack(pending []*claim) {
+	for _, x := range pending {
+		if x.phase == phaseFreezing && !x.ended {
+			x.ended = true
+			x.give()
 		}
 	}
 }
@@ -214,8 +249,9 @@ func (c *Consumer) CommitSync(ctx context.Context) error {
 }
 
 // CommitTo commits the records of one partition that have been returned and lie below an offset, which is the next one to
-// process then. An offset beyond what has been returned is an *OffsetError, a partition that is not the consumer's
-// ErrNotAssigned.
+// process then. If retention has dropped some of them meanwhile, of which nobody has been told yet, the error wraps ErrFenced; the
+// others are committed, and the position follows when the gap is told. An offset beyond what has been returned is an
+// *OffsetError, a partition that is not the consumer's ErrNotAssigned, which then wraps ErrFenced as well.
 func (c *Consumer) CommitTo(topic string, partition int, next Offset) error {
 	g := c.g
 	g.mu.Lock()
@@ -272,12 +308,7 @@ func (c *Consumer) handIn(commit bool) error {
 	pending := c.pending
 	c.pending = nil
 	c.mu.Unlock()
-	for _, x := range pending {
-		if x.phase == phaseFreezing && !x.ended {
-			x.ended = true
-			x.give()
-		}
-	}
+	giveBack(pending)
 	return err
 }
 
@@ -291,11 +322,12 @@ func (c *Consumer) leaveStale() {
 	c.stale = nil
 }
 
-// revoked notes that a partition is to be given back: at once if none of its records is out. The caller holds g.mu.
+// revoked notes that a partition is to be given back: at once if none of its records is out, and nobody is being told of a gap.
+// The caller holds g.mu.
 func (c *Consumer) revoked(x *claim) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if x.seat.Out() == 0 {
+	if x.seat.Out() == 0 && x.seat != c.telling {
 		x.ended = true
 		return
 	}

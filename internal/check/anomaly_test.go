@@ -216,6 +216,62 @@ var examples = []example{
 		s.log.Assign(o, 0)
 		s.handle(o, 1)
 	}},
+	{anomaly: check.PollSkip, name: "its last delivery failed, and those before were cut short", play: func(s *scene, bad bool) {
+		s.send(0, 1)
+		group := s.rec.Consumer("twice", check.ConsumerConfig{Kind: check.Assigned, MaxDeliveries: 2})
+		o := s.owner(group, s.a, 1)
+		s.log.Assign(o, 0)
+		first := s.begin(o, 0)
+		s.log.Lost(o)
+		first.Ok()
+		o = s.owner(group, s.b, 2)
+		s.log.Assign(o, 0)
+		s.again(o, 0, either(bad, 2, 1)).Fail()
+		s.handle(o, 1)
+	}},
+	{anomaly: check.PollSkip, name: "its last delivery had returned when its owner was fenced", play: func(s *scene, bad bool) {
+		s.send(0, 1, 2)
+		group := s.rec.Consumer("twice", check.ConsumerConfig{Kind: check.Assigned, MaxDeliveries: 2})
+		o := s.owner(group, s.a, 1)
+		s.log.Assign(o, 0)
+		s.again(o, 0, 2).Ok()
+		if bad {
+			s.handle(o, 1) // so 0 was settled
+		}
+		s.log.Lost(o)
+		o = s.owner(group, s.b, 2)
+		s.log.Assign(o, 0)
+		s.handle(o, either(bad, int64(1), 2))
+	}},
+	{anomaly: check.PollSkip, name: "committed behind what was dropped", play: func(s *scene, bad bool) {
+		s.send(0, 1, 2, 3)
+		group := s.rec.Consumer("held", check.ConsumerConfig{Kind: check.Assigned, Mode: check.ByCommit, Held: true})
+		o := s.owner(group, s.a, 1)
+		s.log.Assign(o, 0)
+		s.log.Pulled(s.log.Now(), o, 0, 0, s.values[0], s.values[1], s.values[2]).Ok()
+		if commit := s.log.Commit(o, 3); bad {
+			commit.Fail()
+		} else {
+			commit.Unknown() // of 1 and 2: 0 had been dropped
+		}
+		s.log.Lost(o)
+		o = s.owner(group, s.b, 2)
+		s.log.Assign(o, 0)
+		s.log.Gap(group, s.p, 0, 1)
+		s.log.Pulled(s.log.Now(), o, 3, 0, s.values[3]).Ok()
+	}},
+	{anomaly: check.PollSkip, name: "committed by a poll behind what was dropped", play: func(s *scene, bad bool) {
+		s.send(0, 1, 2, 3)
+		group := s.rec.Consumer("held", check.ConsumerConfig{Kind: check.Assigned, Held: true})
+		o := s.owner(group, s.a, 1)
+		s.log.Assign(o, 0)
+		s.log.Pulled(s.log.Now(), o, 0, 0, either(bad, [][]byte{s.values[0], s.values[1], s.values[2]}, [][]byte{s.values[0], s.values[1]})...).Ok()
+		s.log.Revoke(o).Ok()
+		o = s.owner(group, s.b, 2)
+		s.log.Assign(o, 0)
+		s.log.Gap(group, s.p, 0, 1)
+		s.log.Pulled(s.log.Now(), o, 3, 0, s.values[3]).Ok()
+	}},
 	{anomaly: check.Retention, name: "low mark falls", play: func(s *scene, bad bool) {
 		s.send(0, 1, 2)
 		s.log.Low(s.p).Is(2)
@@ -309,6 +365,65 @@ var examples = []example{
 		s.log.Revoke(o).Ok()
 		s.log.Assign(s.owner(s.manual, s.b, 2), either(bad, int64(1), 0))
 	}},
+	{anomaly: check.ResumeOffset, name: "what was held was dropped, and nobody was told yet", play: func(s *scene, bad bool) {
+		s.send(0, 1, 2)
+		group := s.rec.Consumer("held", check.ConsumerConfig{Kind: check.Assigned, Held: true})
+		o := s.owner(group, s.a, 1)
+		s.log.Assign(o, 0)
+		s.log.Pulled(s.log.Now(), o, 0, 0, s.values[0]).Ok()
+		s.log.Revoke(o).Ok()
+		o = s.owner(group, s.b, 2)
+		s.log.Assign(o, 0)
+		if bad {
+			s.log.Pulled(s.log.Now(), o, 0, 0, s.values[0]).Ok()
+		}
+		s.log.Low(s.p).Is(2)
+	}},
+	{anomaly: check.ResumeOffset, name: "told of a gap late", play: func(s *scene, bad bool) {
+		s.send(0, 1, 2, 3)
+		o := s.owner(s.group, s.a, 1)
+		s.log.Assign(o, 0)
+		s.handle(o, 0)
+		if bad {
+			s.log.Revoke(o).Ok()
+		} else {
+			s.log.Lost(o)
+		}
+		o = s.owner(s.group, s.b, 2)
+		s.log.Assign(o, 3)
+		s.handle(o, 3)
+		s.log.Gap(s.group, s.p, 1, 3) // a was about to tell
+	}},
+	{anomaly: check.ResumeOffset, name: "by commit, told of a gap late", play: func(s *scene, bad bool) {
+		s.send(0, 1, 2, 3)
+		x, y := s.owner(s.commit, s.a, 1), s.owner(s.commit, s.b, 2)
+		s.log.Assign(x, 0)
+		s.poll(x, 0, 0)
+		s.log.Commit(x, 1).Ok()
+		s.log.Lost(x)
+		s.log.Assign(y, 3)
+		s.log.Revoke(y).Ok()
+		z := s.owner(s.commit, s.b, 3)
+		s.log.Assign(z, either(bad, int64(3), 2))
+		s.poll(z, either(bad, int64(3), 2), either(bad, int64(3), 2))
+		s.log.Gap(s.commit, s.p, 1, 3)
+	}},
+	{anomaly: check.ResumeOffset, name: "by commit, told after a seek where it began before", play: func(s *scene, bad bool) {
+		s.send(0, 1, 2)
+		x, y := s.owner(s.commit, s.a, 1), s.owner(s.commit, s.b, 2)
+		s.log.Assign(x, 0)
+		s.poll(x, 0, 0, 1)
+		s.log.Commit(x, 2).Ok()
+		s.log.Revoke(x).Ok()
+		s.log.Seek(s.commit, s.p, 1).Ok()
+		if bad {
+			s.log.Assign(y, 1) // knew it
+			s.log.Revoke(y).Ok()
+			y = s.owner(s.commit, s.b, 3)
+		}
+		s.log.Assign(y, 2)
+		s.poll(y, 1, 1, 2)
+	}},
 	{anomaly: check.ZombieCommit, play: func(s *scene, bad bool) {
 		s.send(0, 1)
 		o := s.owner(s.commit, s.a, 1)
@@ -340,6 +455,19 @@ var examples = []example{
 		}
 		s.again(y, 0, 2).Ok() // before the seek, but is seen late
 		s.log.Ack(x, 0, 1).Ok()
+	}},
+	{anomaly: check.ZombieCommit, name: "seen two deliveries after the seek before which it was decided", play: func(s *scene, bad bool) {
+		s.send(0)
+		x, y := s.owner(s.shared, s.a, 0), s.owner(s.shared, s.b, 0)
+		if !bad {
+			s.handle(x, 0)
+			s.log.Nack(x, 0, 1).Ok()
+		}
+		s.log.Seek(s.shared, s.p, 0).Ok()
+		s.handle(y, 0)
+		s.again(x, 0, 2).Ok() // of what x had before the seek, if it had it
+		s.log.Ack(x, 0, 2).Fail()
+		s.log.Ack(y, 0, 1).Ok()
 	}},
 	{anomaly: check.ZombieCommit, name: "settled twice", play: func(s *scene, bad bool) {
 		s.send(0)
@@ -424,6 +552,20 @@ var examples = []example{
 		}
 		s.log.Assign(y, 0)
 		s.again(y, 0, 2).Ok()
+		h.Ok()
+	}},
+	{anomaly: check.HandlerOverlap, name: "was on its way when its owner was fenced", play: func(s *scene, bad bool) {
+		s.send(0)
+		x, y := s.owner(s.group, s.a, 1), s.owner(s.group, s.b, 2)
+		s.log.Assign(x, 0)
+		if bad {
+			s.log.Revoke(x).Ok()
+		} else {
+			s.log.Lost(x)
+		}
+		s.log.Assign(y, 0)
+		h := s.again(y, 0, 2)
+		s.handle(x, 0)
 		h.Ok()
 	}},
 	{anomaly: check.HandlerOverlap, name: "by key", play: func(s *scene, bad bool) {

@@ -51,7 +51,8 @@
 // A handler is called from inside the engine: what is written down begins a little after the engine decided to call it, and
 // ends a little before the engine knows that it has returned. So a delivery that was decided before a Seek may be seen to
 // begin after Seek has returned, and the checker lets one pass. Likewise after a Fence, or after it was said that a partition
-// is Lost; not after a Revoke or a Leave that is Ok, which say that no handler runs any more.
+// is Lost; not after a Revoke or a Leave that is Ok, which say that no handler runs any more. The same holds for the notice of
+// a gap. And what a handler returned just before a Fence may not count.
 //
 // Times can be those of a logical clock (Ticks), which gives each event its own number. In a synctest bubble, where real time
 // stands still, that is the one to take. It hides races, though: all goroutines touch one word.

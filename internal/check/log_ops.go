@@ -228,7 +228,7 @@ func (l *Log) Reject(o Owner, off int64, attempt int) Open { return l.about(OpRe
 // Extend begins asking for more time for a record.
 func (l *Log) Extend(o Owner, off int64, attempt int) Open { return l.about(OpExtend, o, off, attempt) }
 
-// Commit begins the commit of next as the next offset to process.
+// Commit begins the commit of next as the next offset to process. If only some of the records below could be committed it is Unknown.
 func (l *Log) Commit(o Owner, next int64) Open { return l.about(OpCommit, o, next, 0) }
 
 // Assign says that the member is told that it owns the partition under a generation, from an offset on. It is for the first

@@ -53,6 +53,7 @@ type timeline struct {
 	leaves  []int
 
 	settlement *settlement     // made by settled
+	pulled     map[int64][]int // made by pulls
 	walked     map[int64]int64 // by resumesAtFloor: from each beginning, the first offset that was not done with
 }
 
@@ -101,13 +102,17 @@ func (c *checker) sortOut(t *timeline) {
 			if t.cfg.MaxDeliveries > 0 && (o.Res == Fail || t.cfg.Mode == Manual || t.cfg.Kind == Shared) {
 				for k := range o.Recs {
 					off := o.Recs[k].Off
-					if put(&t.tries, off, t.tries[off]+1); t.tries[off] == t.cfg.MaxDeliveries {
-						when := o.Call
-						if o.Res == Fail {
-							when = o.Ret
-						}
-						put(&t.gaveUp, off, when)
+					put(&t.tries, off, t.tries[off]+1)
+					// Those that former owners did not live to settle count, too, and are not among the tries: the attempt says so.
+					last := o.Res == Fail && o.Attempt >= int32(t.cfg.MaxDeliveries)
+					if _, ok := t.gaveUp[off]; ok || t.tries[off] < t.cfg.MaxDeliveries && !last {
+						continue
 					}
+					when := o.Call
+					if o.Res == Fail {
+						when = o.Ret
+					}
+					put(&t.gaveUp, off, when)
 				}
 			}
 		case OpPoll:
@@ -271,9 +276,9 @@ func (c *checker) cutShort(t *timeline) {
 		if t.cfg.MaxDeliveries == 0 || w.how != taken {
 			continue
 		}
-		for _, i := range w.reads {
+		for n, i := range w.reads {
 			o := &c.h.Ops[i]
-			if o.Kind != OpHandle || o.Attempt < int32(t.cfg.MaxDeliveries) || o.Ret < w.until {
+			if o.Kind != OpHandle || o.Attempt < int32(t.cfg.MaxDeliveries) || o.Ret < w.until && c.followed(t, w, n) {
 				continue
 			}
 			for n := range o.Recs {
@@ -283,6 +288,16 @@ func (c *checker) cutShort(t *timeline) {
 			}
 		}
 	}
+}
+
+// followed reports whether the owner was given something after one of its reads that tells that it had settled that: if not, it
+// may have been fenced between the return of the handler and what was to come of it.
+func (c *checker) followed(t *timeline, w *ownership, n int) bool {
+	if !t.cfg.ByKey {
+		return n < len(w.reads)-1
+	}
+	key := c.h.Ops[w.reads[n]].Recs[0].Key
+	return key != 0 && slices.ContainsFunc(w.reads[n+1:], func(i int) bool { return c.h.Ops[i].Recs[0].Key == key })
 }
 
 // ends notes an operation that ended the ownership. Being taken away counts more than being given back.

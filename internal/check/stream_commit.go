@@ -209,8 +209,6 @@ func (c *checker) falls(t *timeline, resets *level) {
 	}
 }
 
-// stale reports whether the position that a member was told with an assign may have been set since: that the callback is called
-// was decided before.
 // outdated reports whether the position that a member was told with an assign may have been set since: that the callback is called
 // was decided before.
 func (c *checker) outdated(t *timeline, o *Op) bool {

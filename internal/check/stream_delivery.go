@@ -136,7 +136,9 @@ func (c *checker) holds(t *timeline) {
 			if n > 1 {
 				since = c.h.Ops[list[n-2]].Call
 			}
-			c.hold(t, off, list[n-1], list[n], since, said[off], gone)
+			if !c.strays(t, list, list[n-1], list[n]) {
+				c.hold(t, off, list[n-1], list[n], since, said[off], gone)
+			}
 		}
 		for _, i := range said[off] {
 			c.token(t, i, list)
@@ -196,16 +198,31 @@ func (c *checker) hold(t *timeline, off int64, before, after int, since int64, s
 	}
 }
 
+// strays reports whether one delivery, though it has a later attempt than another one and is seen after it, may have been decided
+// before: the attempts began anew with a seek between them. Then there was yet another one of which it is the next attempt.
+func (c *checker) strays(t *timeline, list []int, other, stray int) bool {
+	s := &c.h.Ops[stray]
+	if other < 0 || s.Attempt < 2 || !c.reset(t, 0, c.h.Ops[other].Call) {
+		return false
+	}
+	return slices.ContainsFunc(list, func(i int) bool {
+		return i != other && i != stray && c.h.Ops[i].Attempt == s.Attempt-1
+	})
+}
+
 // token checks that what was accepted came from the last one who was given the record.
 func (c *checker) token(t *timeline, i int, list []int) {
 	o := &c.h.Ops[i]
 	if o.Res != Ok {
 		return
 	}
-	mine := int64(-1) // when it was given last to the one who speaks
+	mine, which := int64(-1), -1 // when it was given last to the one who speaks
 	for _, j := range list {
 		if h := &c.h.Ops[j]; h.Member == o.Member && h.Call <= o.Call {
 			mine = h.Call
+			if o.of(h) {
+				which = j
+			}
 		}
 	}
 	decided := int64(0) // since when a delivery may have been decided that is seen to begin later: since the one before it began
@@ -216,7 +233,7 @@ func (c *checker) token(t *timeline, i int, list []int) {
 			since, from = h.Attempt > o.Attempt, decided // a seek may have been made in between, and attempts begin anew
 		}
 		decided = h.Call
-		if since && h.Call < o.Call && !c.reset(t, from, o.Ret) {
+		if since && h.Call < o.Call && !c.reset(t, from, o.Ret) && !(o.Attempt > 0 && c.strays(t, list, which, j)) {
 			c.find(ZombieCommit, []int{j, i}, "%s of record %d by %s was accepted, attempt %d, though %s had it since, attempt %d",
 				o.Kind, o.Off, c.h.memberName(o.Member), o.Attempt, c.h.memberName(h.Member), h.Attempt)
 			return

@@ -227,14 +227,19 @@ func (c *checker) overlaps(t *timeline) {
 	}
 }
 
-// fencedBefore reports whether the owner of a handler may have been fenced before another one began, so that they may overlap.
+// fencedBefore reports whether the owner of a handler, or of another one, may have been fenced before the other one is seen to
+// begin, so that they may overlap. That nothing more comes of one that was fenced is for late to say.
 func (c *checker) fencedBefore(t *timeline, older int, younger *Op) bool {
 	a := &c.h.Ops[older]
 	if c.crashBetween(a.Call, younger.Call) {
 		return true
 	}
-	w := t.owner(c.genOf(t, a))
-	return w != nil && w.how == taken && w.until <= younger.Call && c.genOf(t, a) != c.genOf(t, younger)
+	w, x := t.owner(c.genOf(t, a)), t.owner(c.genOf(t, younger))
+	if w == x {
+		return false
+	}
+	fenced := func(w *ownership) bool { return w != nil && w.how == taken && w.until <= younger.Call }
+	return fenced(w) || fenced(x) // or the one that began later was decided before its owner was fenced, and is seen late
 }
 
 // genOf returns the generation of an operation that says it, or that of its member at that time.

@@ -242,20 +242,83 @@ func (c *checker) anyReach(t *timeline, from []int64, to, when int64) bool {
 	return false
 }
 
-// reach reports whether all records from from up to but not including to are out of the way at a time: dropped by retention, or
-// given up.
+// reach reports whether all records from from up to but not including to are out of the way at a time: dropped by retention, given
+// up, or behind a gap and done with.
 func (c *checker) reach(t *timeline, from, to, when int64) bool {
-	for from < to {
+	for behind := false; from < to; {
 		if past := c.pastGap(t, from, to, when); past > from {
-			from = past
+			from, behind = past, true
 			continue
 		}
-		if !c.givenUp(t, from, when) {
+		if !c.givenUp(t, from, when) && !(behind && c.doneBehindGap(t, from, when)) {
 			return false
 		}
 		from++
 	}
 	return from == to
+}
+
+// doneBehindGap reports whether a record may have been committed together with others below it that had been dropped while they
+// were held: then the position stays where that gap begins until somebody is told of it, who may be another owner, and after
+// it come only those that were not committed. With ByCommit such a commit is Unknown.
+func (c *checker) doneBehindGap(t *timeline, off, when int64) bool {
+	if !t.cfg.Held || t.cfg.Mode != AtLeastOnce && t.cfg.Mode != ByCommit || c.settled(t).delivered(off) >= when {
+		return false
+	}
+	for _, g := range t.gaps {
+		gap := &c.h.Ops[g]
+		if gap.To > off || gap.Call > when {
+			continue
+		}
+		for _, i := range c.pulls(t)[off] {
+			if o := &c.h.Ops[i]; o.Call <= gap.Call && c.partly(t, o, off, gap.Call) && !c.soughtBetween(t, o.Call, gap.Call) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// pulls returns what was polled, by offset.
+func (c *checker) pulls(t *timeline) map[int64][]int {
+	if t.pulled == nil {
+		t.pulled = make(map[int64][]int)
+		for _, i := range t.handles {
+			if o := &c.h.Ops[i]; o.Pulled {
+				for _, r := range o.Recs {
+					t.pulled[r.Off] = append(t.pulled[r.Off], i)
+				}
+			}
+		}
+	}
+	return t.pulled
+}
+
+// partly reports whether what was polled at and above an offset may have been committed before a time, and what is below not.
+func (c *checker) partly(t *timeline, polled *Op, off, when int64) bool {
+	if t.cfg.Mode == AtLeastOnce {
+		return true
+	}
+	for _, i := range t.ops {
+		o := &c.h.Ops[i]
+		if o.Call > when {
+			break
+		}
+		if o.Kind == OpCommit && o.Res == Unknown && o.Off > off && o.Member == polled.Member && o.Call >= polled.Call {
+			return true
+		}
+	}
+	return false
+}
+
+// soughtBetween reports whether the position was set for certain between two times.
+func (c *checker) soughtBetween(t *timeline, from, to int64) bool {
+	for _, i := range t.seeks {
+		if o := &c.h.Ops[i]; o.Res == Ok && from < o.Call && o.Ret < to {
+			return true
+		}
+	}
+	return false
 }
 
 // givenUp reports whether a record had been given up at a time.

@@ -1,5 +1,7 @@
 package check
 
+import "slices"
+
 // resumes checks that each owner begins where the group stood, A-17.
 func (c *checker) resumes(t *timeline) {
 	first := true
@@ -15,7 +17,7 @@ func (c *checker) resumes(t *timeline) {
 		var ok bool
 		switch {
 		case t.cfg.Mode == ByCommit:
-			ok = c.resumesAtCommit(t, w)
+			ok = c.resumesAtCommit(t, k)
 		case t.cfg.Mode == Manual || t.cfg.ByKey:
 			ok = c.resumesAtFloor(t, k)
 		default:
@@ -44,7 +46,7 @@ func (t *timeline) ownerAt(k int) int {
 func (c *checker) resumesInTurn(t *timeline, k int) bool {
 	w := &t.owners[k]
 	x := &t.owners[k-1]
-	told := c.toldBy(t, w)
+	told := c.toldBy(t, k)
 	for _, j := range x.pending {
 		if to := c.h.Ops[j.op].target(); to < 0 || c.reach(t, to, w.start, told) {
 			return true
@@ -62,13 +64,11 @@ func (c *checker) resumesInTurn(t *timeline, k int) bool {
 	if x.place.n == 0 || c.anyReach(t, x.place.known(), w.start, told) {
 		return true
 	}
-	for _, g := range t.gaps { // what was held was dropped, and is to be told of
-		if o := &c.h.Ops[g]; t.cfg.Held && o.Off == w.start && o.To >= x.place.offs[0] && x.place.offs[0] > w.start {
+	for _, g := range t.gaps { // what was held was dropped, or some of it, and is to be told of
+		if o := &c.h.Ops[g]; t.cfg.Held && o.Off == w.start && x.place.offs[0] > w.start &&
+			(o.To >= x.place.offs[0] || c.reach(t, w.start, x.place.offs[0], max(told, o.Call))) {
 			return true
 		}
-	}
-	if x.how == given {
-		return false
 	}
 	low, high := x.start, x.place.offs[0]
 	for _, off := range x.place.known() {
@@ -81,15 +81,37 @@ func (c *checker) resumesInTurn(t *timeline, k int) bool {
 			break
 		}
 	}
+	if x.how == given {
+		return t.cfg.Held && t.cfg.Mode == AtLeastOnce && low <= w.start && w.start < high && c.gone(t, k)
+	}
 	if t.cfg.Mode == AtMostOnce { // what was committed may not have been called
 		return w.start >= high
 	}
 	return low <= w.start && w.start <= high
 }
 
-// resumesAtCommit is for owners that commit: it begins at one of the commits that may be the last one.
-func (c *checker) resumesAtCommit(t *timeline, w *ownership) bool {
+// gone reports whether the record where an owner begins may have been dropped before: it was at some time, and comes no more.
+func (c *checker) gone(t *timeline, k int) bool {
+	off := t.owners[k].start
+	for n := k; n < len(t.owners); n++ {
+		for _, i := range t.owners[n].reads {
+			if o := &c.h.Ops[i]; o.first() <= off && off < o.end() {
+				return false
+			}
+		}
+	}
+	return slices.ContainsFunc(t.part.lowOps, func(i int) bool {
+		o := &c.h.Ops[i]
+		return o.Kind == OpLow && o.Res == Ok && o.Off > off || o.Kind != OpLow && o.To > off
+	})
+}
+
+// resumesAtCommit is for owners that commit: it begins at one of the commits that may be the last one. It was decided where it
+// begins some time before its member is told, so a seek since the last owner began may have been made in between.
+func (c *checker) resumesAtCommit(t *timeline, k int) bool {
+	w, x := &t.owners[k], &t.owners[k-1]
 	var last []int // each may be what stands
+	since := c.ownerBefore(t, w)
 	for _, i := range t.ops {
 		o := &c.h.Ops[i]
 		if o.Call > w.from {
@@ -108,7 +130,7 @@ func (c *checker) resumesAtCommit(t *timeline, w *ownership) bool {
 		if !o.may() {
 			continue
 		}
-		if o.Res == Ok && o.Ret < w.from {
+		if o.Res == Ok && o.Ret < w.from && (o.Kind == OpCommit || o.Ret < since) {
 			kept := last[:0]
 			for _, j := range last {
 				if before := &c.h.Ops[j]; !before.before(o) || o.Kind == OpCommit && before.target() > o.Off {
@@ -119,19 +141,24 @@ func (c *checker) resumesAtCommit(t *timeline, w *ownership) bool {
 		}
 		last = append(last, i)
 	}
-	told := c.toldBy(t, w)
+	told, before := c.toldBy(t, k), false
 	for _, i := range last {
 		if to := c.h.Ops[i].target(); to < 0 || c.reach(t, to, w.start, told) {
 			return true
 		}
+		before = before || c.h.Ops[i].Call <= x.from
 	}
-	return false
+	return before && c.reach(t, x.start, w.start, told) // no commit since the last owner began, which may have been further on
 }
 
 // toldBy returns until when the consumer must have been told of gaps below where an owner begins: before the next record is
-// delivered to anybody.
-func (c *checker) toldBy(t *timeline, w *ownership) int64 {
-	when := int64(Never)
+// delivered to anybody. If the partition was taken from the owner before, that one may have been about to tell, and be seen to
+// do so at any time.
+func (c *checker) toldBy(t *timeline, k int) int64 {
+	w, when := &t.owners[k], int64(Never)
+	if k > 0 && t.owners[k-1].how == taken {
+		return when
+	}
 	for k := range t.owners {
 		if x := &t.owners[k]; x.from >= w.from && len(x.reads) > 0 {
 			when = min(when, c.h.Ops[x.reads[0]].Call)

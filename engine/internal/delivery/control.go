@@ -31,12 +31,14 @@ func (l *Lane) stop(cause error, seal bool) {
 	if l.cause == nil {
 		l.cause = cause
 	}
+	l.wish.Or(wishStop) // before the seal: see the proof
 	for seal && !(mutant.Enabled && mutant.Is(mutant.CommitAfterFence)) {
 		p := l.pos.Load()
 		seal = !l.pos.CompareAndSwap(p, p|sealed) // fails if the worker has just moved it
 	}
 	l.mu.Unlock()
-	l.interrupt(wishStop)
+	l.settle()
+	l.task.Wake()
 	if !l.cfg.GateKept {
 		l.part.RemoveGate(l.gate)
 	}

@@ -85,7 +85,10 @@ type Config struct {
 //
 // A fence is final. Fence sets a bit of pos, under mu, after which every CAS from an offset fails; Seek and the worker's
 // half of it look under mu whether the lane has been stopped before they store. So the position that Fence leaves is the
-// last one, and whoever settles a record under AtMostOnce learns before the call that it was too late.
+// last one, and whoever settles a record under AtMostOnce learns before the call that it was too late. At most one delivery is
+// for nothing: the door is shut before pos is sealed, so what fails to move pos has been going on since before that, and
+// nothing is delivered after it, which would also make Tried forget it. OnEnd is called when pos is sealed, since why waits
+// for mu.
 //
 // Drained is true only if nothing is left to do. It loads the end of the log, then pos (or the pause bit), then began. The
 // worker stores began before it moves pos over a record, and clears it when all user code of that turn is over and the

@@ -237,6 +237,38 @@ func TestLane_StressStop(t *testing.T) {
 	p.publish(t, 100) // nobody gates
 }
 
+// TestLane_StressFence: of what was delivered only the last may not count, which was going on. So whoever goes on from the
+// position gets one record again at the most, however long the one who fences is held up.
+func TestLane_StressFence(t *testing.T) {
+	watchdog(t)
+	const records = 20_000
+	p := newPart(t, partitionSetup{segments: 1000})
+	p.publish(t, records)
+	met := 0
+	for i, n := 0, rounds(2000); i < n || met == 0; i++ {
+		var last atomic.Int64
+		last.Store(-1)
+		l := run(t, p, func(_ context.Context, m *Message) error {
+			last.Store(m.Offset)
+			return nil
+		})
+		until := rand.Int64N(200)
+		await(func() bool { return last.Load() >= until })
+		l.Fence(errOver)
+		pos := l.Position()
+		<-l.ended
+		require.Equal(t, pos, l.Position(), "it was final")
+		require.LessOrEqual(t, last.Load(), pos, "more than one delivery was for nothing")
+		if last.Load() == pos {
+			require.Equal(t, 1, l.Tried(), "it counts as one that the next owner is told of")
+		}
+		if pos < records {
+			met++
+		}
+		l.cancel()
+	}
+}
+
 // TestLane_StressPublish attacks "no record is forgotten": each round waits until the record that it publishes has been
 // delivered, with nobody else to wake the lane.
 func TestLane_StressPublish(t *testing.T) {

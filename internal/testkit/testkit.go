@@ -9,7 +9,7 @@ import (
 )
 
 // patience is how long a test may take before what it waits for counts as hanging, also on a machine that is busy.
-const patience = 60 * time.Second
+const patience = 3 * time.Minute
 
 // Rounds returns n, or a twentieth of it in a short run.
 func Rounds(n int) int {

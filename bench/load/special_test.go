@@ -119,17 +119,19 @@ func TestStreams_DamageIsSeenInEverySize(t *testing.T) {
 		"cut short":   func(p []byte) []byte { return p[:len(p)-1] },
 		"a zero more": func(p []byte) []byte { return append(bytes.Clone(p), 0) },
 	} {
-		s := mixedLoad(t)
-		res, err := load.Run(t.Context(), &direct{deliver: func(_, _, n int, p []byte) [][]byte {
-			if n%10 == 3 {
-				p = damage(p)
-			}
-			return [][]byte{p}
-		}}, s)
-		require.NoError(t, err)
-		require.ErrorIs(t, res.Err(), load.ErrFaults)
-		assert.Equal(t, res.Lost, res.Corrupt, name)
-		assert.InDelta(t, 400, res.Corrupt, 3, name)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // each waits a while for what does not come
+			res, err := load.Run(t.Context(), &direct{deliver: func(_, _, n int, p []byte) [][]byte {
+				if n%10 == 3 {
+					p = damage(p)
+				}
+				return [][]byte{p}
+			}}, mixedLoad(t))
+			require.NoError(t, err)
+			require.ErrorIs(t, res.Err(), load.ErrFaults)
+			assert.Equal(t, res.Lost, res.Corrupt)
+			assert.InDelta(t, 400, res.Corrupt, 3)
+		})
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 type Wait uint8
 
 const (
-	// WaitPark looks again a few times, lets others run a few times, and then parks. An idle reader costs nothing.
+	// WaitPark looks again a few times, lets others run once, and then parks. An idle reader costs nothing.
 	WaitPark Wait = iota
 	// WaitYield never parks: between two looks it lets others run. It answers sooner and keeps a processor busy.
 	WaitYield
@@ -55,5 +55,5 @@ func (w Wait) Backoff() atomicx.Backoff {
 	case WaitSpin:
 		return atomicx.Backoff{Spins: 1024, Steady: true, Yields: 1, Endless: true}
 	}
-	return atomicx.Backoff{Spins: 4, Yields: 16}
+	return atomicx.Backoff{Spins: 4, Yields: 1}
 }

@@ -43,7 +43,7 @@ func TestWaitBackoff(t *testing.T) {
 	if atomicx.Exploring {
 		assert.Zero(t, turns(cursor.WaitPark))
 	} else {
-		assert.Equal(t, 20, turns(cursor.WaitPark), "4 pauses, 16 yields, and then it parks")
+		assert.Equal(t, 5, turns(cursor.WaitPark), "4 pauses, a yield, and then it parks")
 	}
 	assert.Equal(t, 10_000, turns(cursor.WaitYield), "it never parks")
 	assert.Equal(t, 10_000, turns(cursor.WaitSpin), "it never parks")

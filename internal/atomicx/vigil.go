@@ -26,7 +26,7 @@ const (
 	vigilWorth = 40_000 // ns: what comes after at most so long is worth staying awake for
 	vigilTurns = 1024   // of about 100 ns: how long to stay awake
 	vigilPause = 4      // pauses between two looks
-	vigilYield = 16     // each so many turns others get their turn instead
+	vigilYield = 256    // each so many turns others get their turn instead
 	vigilVain  = 3      // times in a row: one long gap, or a slow wake, says little
 )
 

@@ -217,22 +217,27 @@ func TestDurable_Busy(t *testing.T) {
 	}
 }
 
-// TestDurable_GroupThatCannotBeDropped: a deletion that fails is told, and a new group of the name takes the place of the old one.
-func TestDurable_GroupThatCannotBeDropped(t *testing.T) {
-	m := vfs.NewMem()
-	var broken atomic.Bool
-	f := vfs.NewFaulty(m, func(o vfs.Op) *vfs.Fault {
+// onThatCannotRename returns an engine with a topic of ten records, and what makes renaming on its file system fail.
+func onThatCannotRename(t *testing.T) (m *vfs.Mem, e *engine.Engine, top *engine.Topic, broken *atomic.Bool) {
+	t.Helper()
+	m, broken = vfs.NewMem(), new(atomic.Bool)
+	e = on(t, vfs.NewFaulty(m, func(o vfs.Op) *vfs.Fault {
 		if broken.Load() && o.Kind == vfs.OpRename {
 			return &vfs.Fault{Err: errors.New("broken")}
 		}
 		return nil
-	})
-	e := on(t, f, engine.Config{})
+	}), engine.Config{})
 	top, err := e.CreateTopic("t", durable(engine.Always, 1))
 	require.NoError(t, err)
 	send(t, top, 10)
+	return m, e, top, broken
+}
+
+// TestDurable_GroupThatCannotBeDropped: a deletion that fails is told, and a new group of the name takes the place of the old one.
+func TestDurable_GroupThatCannotBeDropped(t *testing.T) {
+	m, e, _, broken := onThatCannotRename(t)
 	c := engine.GroupConfig{Topics: []string{"t"}, Start: engine.Earliest()}
-	_, err = e.CreateGroup("g", c)
+	_, err := e.CreateGroup("g", c)
 	require.NoError(t, err)
 	broken.Store(true)
 	require.Error(t, e.DeleteGroup("g"))
@@ -254,21 +259,10 @@ func TestDurable_GroupThatCannotBeDropped(t *testing.T) {
 
 // TestDurable_TopicThatCannotBeDropped: the topic has ended, its name stays taken, and it may come back.
 func TestDurable_TopicThatCannotBeDropped(t *testing.T) {
-	m := vfs.NewMem()
-	var broken atomic.Bool
-	f := vfs.NewFaulty(m, func(o vfs.Op) *vfs.Fault {
-		if broken.Load() && o.Kind == vfs.OpRename {
-			return &vfs.Fault{Err: errors.New("broken")}
-		}
-		return nil
-	})
-	e := on(t, f, engine.Config{})
-	top, err := e.CreateTopic("t", durable(engine.Always, 1))
-	require.NoError(t, err)
-	send(t, top, 10)
+	m, e, top, broken := onThatCannotRename(t)
 	broken.Store(true)
 	require.Error(t, e.DeleteTopic("t"))
-	_, err = top.Publish(background, engine.Record{})
+	_, err := top.Publish(background, engine.Record{})
 	require.ErrorIs(t, err, engine.ErrTopicDeleted)
 	_, err = e.CreateTopic("t", durable(engine.Always, 1))
 	require.ErrorIs(t, err, engine.ErrTopicExists)

@@ -155,7 +155,7 @@ type Appender struct{ x *partition.Appender }
 func (a *Appender) Append(ctx context.Context, r Record) (Offset, error) { return a.x.Append(ctx, &r) }
 
 // Publish is Append and Flush in one: readers see r, and what was appended before, when it returns. If it returns an error r
-// will never appear.
+// will never appear, unless that wraps ErrIndefinite: the files of a durable topic have failed.
 func (a *Appender) Publish(ctx context.Context, r Record) (Offset, error) {
 	return a.x.Publish(ctx, &r)
 }

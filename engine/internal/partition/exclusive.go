@@ -149,7 +149,8 @@ func (x *Appender) Append(ctx context.Context, r *segment.Record) (int64, error)
 	return x.append(ctx, r)
 }
 
-// Publish is Append and Flush, for who wants each record visible at once. An error means that the record will never appear.
+// Publish is Append and Flush, for who wants each record visible at once. An error means that the record will never appear, or
+// it wraps ErrIndefinite.
 func (x *Appender) Publish(ctx context.Context, r *segment.Record) (int64, error) {
 	if x.guard.CompareAndSwap(guardFree, guardHeld) {
 		p := x.p

@@ -285,6 +285,15 @@ func (g *Group) topicGrown(t *Topic) {
 	g.setPartitions(gt)
 }
 
+// without returns err, which says that a topic is not there, or ErrClosed if that is because the engine is being closed. The
+// caller holds g.mu.
+func (g *Group) without(err error) error {
+	if g.closing {
+		return ErrClosed
+	}
+	return err
+}
+
 // topicEnded is told that a topic is gone.
 func (g *Group) topicEnded(t *Topic, cause error) {
 	g.mu.Lock()

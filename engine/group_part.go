@@ -63,7 +63,7 @@ func (g *Group) find(topic string, index int) (*groupPart, error) {
 	}
 	gt := g.topics[topic]
 	if gt == nil {
-		return nil, fmt.Errorf("%w: %q is none of group %s", ErrUnknownTopic, topic, g.name)
+		return nil, g.without(fmt.Errorf("%w: %q is none of group %s", ErrUnknownTopic, topic, g.name))
 	}
 	if index < 0 || index >= len(gt.parts) {
 		return nil, gt.t.unknownPartition(index, len(gt.parts))

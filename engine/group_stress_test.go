@@ -358,3 +358,41 @@ func TestGroup_AcksRace(t *testing.T) {
 		assert.Zero(t, p.InFlight+p.Delayed+p.Dead)
 	}
 }
+
+// TestGroup_StressClosedNotDeleted: who calls a group while the engine is being closed is told that, and not that a topic is gone.
+func TestGroup_StressClosedNotDeleted(t *testing.T) {
+	watchdog(t)
+	for range rounds(40) {
+		e := open(t, engine.Config{})
+		create(t, e, "t", engine.TopicConfig{})
+		create(t, e, "u", engine.TopicConfig{})
+		g, err := e.CreateGroup("g", engine.GroupConfig{Topics: []string{"t", "u"}})
+		require.NoError(t, err)
+		until := func(call func() error) func() {
+			return func() {
+				for {
+					err := call()
+					if errors.Is(err, engine.ErrClosed) {
+						return
+					}
+					if err != nil && !errors.Is(err, engine.ErrGroupActive) {
+						t.Error(err)
+						return
+					}
+				}
+			}
+		}
+		together(1,
+			until(func() error {
+				m, err := g.Join(handle(func(*engine.Message) error { return nil }), engine.MemberConfig{})
+				if err == nil {
+					m.Close()
+				}
+				return err
+			}),
+			until(func() error { _, err := g.Committed("t", 0); return err }),
+			until(func() error { return e.ResetOffsets("g", "u", engine.Earliest(), engine.ResetOptions{}) }),
+			func() { runtime.Gosched(); _ = e.Close() },
+		)
+	}
+}

@@ -103,8 +103,9 @@ func (g *Group) join(m *Member) error {
 		return g.cause
 	}
 	if !m.hasTopic() {
-		m.stop(ErrTopicDeleted)
-		return ErrTopicDeleted
+		err := g.without(ErrTopicDeleted)
+		m.stop(err)
+		return err
 	}
 	if err := g.enter(m); err != nil {
 		m.stop(err)

@@ -43,10 +43,10 @@ func (c Group) withDefaults(s *Scenario, check func(ok bool, format string, args
 	check(s.Subscribers == 0, "subscribers is %d: a scenario with a group has members instead (of kind %s they are subscribers)",
 		s.Subscribers, Broadcast)
 	check(c.Members >= 1 && c.Members <= maxMembers, "members is %d: must be 1 to %d", c.Members, maxMembers)
-	check(c.Concurrency >= 0, "concurrency is %d: must not be negative", c.Concurrency)
+	check(c.Concurrency >= 0 && c.Concurrency <= maxConcurrency, "concurrency is %d: must be 0 to %d", c.Concurrency, maxConcurrency)
 	check(c.Handler >= 0, "handler is %v: must not be negative", c.Handler)
 	check(c.Fail >= 0 && c.Fail <= 0.9, "fail is %v: must be 0 to 0.9", c.Fail)
-	check(c.Deliveries >= 1 && c.Deliveries <= 1000, "deliveries is %d: must be 1 to 1000", c.Deliveries)
+	check(c.Deliveries >= 1 && c.Deliveries <= maxDeliveries, "deliveries is %d: must be 1 to %d", c.Deliveries, maxDeliveries)
 	check(c.Backoff > 0, "backoff is %v: must be above 0", c.Backoff)
 	check(c.Slow >= 0, "slow is %v: must not be negative", c.Slow)
 	check(c.Timeout >= 0, "timeout is %v: must not be negative", c.Timeout)
@@ -85,11 +85,16 @@ func (c Group) combine(s *Scenario, check func(ok bool, format string, args ...a
 	}
 }
 
+const (
+	maxDeliveries  = 1000
+	maxConcurrency = 10_000
+)
+
 // capacity returns how many messages a second handlers can do at the most, as far as they sleep or wait.
 func (c Group) capacity(s *Scenario) float64 {
 	again := 0.0 // how often a message is delivered again
 	if c.Mode != AtMostOnce {
-		for i, p := 1, c.Fail; i < c.Deliveries; i++ {
+		for i, p := 1, c.Fail; i < min(c.Deliveries, maxDeliveries); i++ {
 			again += p
 			p *= c.Fail
 		}

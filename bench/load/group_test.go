@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"math"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -358,23 +360,25 @@ func TestGroup_JoinFails(t *testing.T) {
 // TestGroup_BadCombinations: each is refused with a sentence that names what does not fit.
 func TestGroup_BadCombinations(t *testing.T) {
 	for want, change := range map[string]func(*load.Scenario){
-		"kind is \"x\"":                 func(s *load.Scenario) { s.Group.Kind = "x" },
-		"mode is \"x\"":                 func(s *load.Scenario) { s.Group.Mode = "x" },
-		"ack is \"x\"":                  func(s *load.Scenario) { s.Group.Mode, s.Group.Ack = load.Manual, "x" },
-		"members is 0":                  func(s *load.Scenario) { s.Group.Members = 0 },
-		"readers is 1":                  func(s *load.Scenario) { s.Readers = 1 },
-		"subscribers is 1":              func(s *load.Scenario) { s.Subscribers = 1 },
-		"fail is 1":                     func(s *load.Scenario) { s.Group.Fail = 1 },
-		"deliveries is -1":              func(s *load.Scenario) { s.Group.Deliveries = -1 },
-		"churn is 1ns":                  func(s *load.Scenario) { s.Group.Churn = 1 },
-		"evict is 2":                    func(s *load.Scenario) { s.Group.Churn, s.Group.Evict = time.Second, 2 },
-		"only in mode manual":           func(s *load.Scenario) { s.Group.Ack = load.AckEach },
-		"nobody leaves without churn":   func(s *load.Scenario) { s.Group.Evict = 0.5 },
-		"share nothing that could move": func(s *load.Scenario) { s.Group.Kind, s.Group.Churn = load.Broadcast, time.Second },
-		"are called":                    func(s *load.Scenario) { s.Group.Kind, s.Group.Poll = load.Broadcast, true },
-		"handles one message at a time": func(s *load.Scenario) { s.Group.Poll, s.Group.Concurrency = true, 2 },
-		"it can refuse only in mode":    func(s *load.Scenario) { s.Group.Poll, s.Group.Fail = true, 0.1 },
-		"acknowledged as a whole":       func(s *load.Scenario) { s.Group.Mode, s.Group.Ack, s.Group.Fail = load.Manual, load.AckBatch, 0.1 },
+		"kind is \"x\"":    func(s *load.Scenario) { s.Group.Kind = "x" },
+		"mode is \"x\"":    func(s *load.Scenario) { s.Group.Mode = "x" },
+		"ack is \"x\"":     func(s *load.Scenario) { s.Group.Mode, s.Group.Ack = load.Manual, "x" },
+		"members is 0":     func(s *load.Scenario) { s.Group.Members = 0 },
+		"readers is 1":     func(s *load.Scenario) { s.Readers = 1 },
+		"subscribers is 1": func(s *load.Scenario) { s.Subscribers = 1 },
+		"fail is 1":        func(s *load.Scenario) { s.Group.Fail = 1 },
+		fmt.Sprint("deliveries is ", math.MaxInt): func(s *load.Scenario) { s.Group.Deliveries = math.MaxInt },
+		"concurrency is 10001":                    func(s *load.Scenario) { s.Group.Concurrency = 10001 },
+		"deliveries is -1":                        func(s *load.Scenario) { s.Group.Deliveries = -1 },
+		"churn is 1ns":                            func(s *load.Scenario) { s.Group.Churn = 1 },
+		"evict is 2":                              func(s *load.Scenario) { s.Group.Churn, s.Group.Evict = time.Second, 2 },
+		"only in mode manual":                     func(s *load.Scenario) { s.Group.Ack = load.AckEach },
+		"nobody leaves without churn":             func(s *load.Scenario) { s.Group.Evict = 0.5 },
+		"share nothing that could move":           func(s *load.Scenario) { s.Group.Kind, s.Group.Churn = load.Broadcast, time.Second },
+		"are called":                              func(s *load.Scenario) { s.Group.Kind, s.Group.Poll = load.Broadcast, true },
+		"handles one message at a time":           func(s *load.Scenario) { s.Group.Poll, s.Group.Concurrency = true, 2 },
+		"it can refuse only in mode":              func(s *load.Scenario) { s.Group.Poll, s.Group.Fail = true, 0.1 },
+		"acknowledged as a whole":                 func(s *load.Scenario) { s.Group.Mode, s.Group.Ack, s.Group.Fail = load.Manual, load.AckBatch, 0.1 },
 		"not consecutive": func(s *load.Scenario) {
 			s.Group.Kind, s.Group.Mode, s.Group.Ack = load.Shared, load.Manual, load.AckBatch
 		},

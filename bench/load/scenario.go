@@ -109,6 +109,8 @@ const (
 	defaultPatience    = 5 * time.Second
 	maxProducers       = 1 << 16
 	maxSize            = 1 << 30
+	maxPartitions      = 1 << 16
+	maxReaders         = 10_000 // of each kind; each has a goroutine, and counters for each partition
 	maxStages          = 16
 )
 
@@ -142,9 +144,9 @@ func (s Scenario) withDefaults() (Scenario, error) {
 	s.Group = s.Group.withDefaults(&s, check)
 	s.combine(check)
 	check(s.Producers >= 1 && s.Producers <= maxProducers, "producers is %d: must be 1 to %d", s.Producers, maxProducers)
-	check(s.Partitions >= 1, "partitions is %d: must be at least 1", s.Partitions)
-	check(s.Readers >= 0, "readers is %d: must not be negative", s.Readers)
-	check(s.Subscribers >= 0, "subscribers is %d: must not be negative", s.Subscribers)
+	check(s.Partitions >= 1 && s.Partitions <= maxPartitions, "partitions is %d: must be 1 to %d", s.Partitions, maxPartitions)
+	check(s.Readers >= 0 && s.Readers <= maxReaders, "readers is %d: must be 0 to %d", s.Readers, maxReaders)
+	check(s.Subscribers >= 0 && s.Subscribers <= maxReaders, "subscribers is %d: must be 0 to %d", s.Subscribers, maxReaders)
 	least := s.Size
 	if sizesErr == nil {
 		least = s.Sizes.Least()
@@ -169,7 +171,7 @@ func (s *Scenario) combine(check func(ok bool, format string, args ...any)) {
 		"arrival is %s: needs a rate; without one, producers publish as fast as they can", s.Arrival)
 	check(s.Stages >= 1 && s.Stages <= maxStages, "stages is %d: must be 1 to %d", s.Stages, maxStages)
 	check(s.Stages == 1 || s.Group.Kind == "", "stages is %d: a scenario with a group has one", s.Stages)
-	check(s.Replays >= 0, "replays is %d: must not be negative", s.Replays)
+	check(s.Replays >= 0 && s.Replays <= maxReaders, "replays is %d: must be 0 to %d", s.Replays, maxReaders)
 	check(s.Replays == 0 || s.Group.Kind == "", "replays is %d: a scenario with a group has none", s.Replays)
 	check(s.Stop >= 0, "stop is %v: must not be negative", s.Stop)
 	check(s.Stop == 0 || s.Group.Kind == "", "stop is %v: a scenario with a group has slow", s.Stop)

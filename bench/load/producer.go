@@ -250,7 +250,14 @@ func (p *producer) paced(ctx context.Context) {
 				p.err = err
 				return
 			}
-			now = p.clock.until(t, p.halt)
+			// A run that is interrupted while this producer waits for its next message has missed none, however late the wait ends.
+			if now = p.clock.Now(); now < t {
+				now = p.clock.until(t, p.halt)
+				if p.halt.Load() {
+					p.due = k
+					return
+				}
+			}
 		}
 		if p.halt.Load() {
 			p.due = k + p.left(k, now)

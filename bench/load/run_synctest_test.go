@@ -100,6 +100,37 @@ func TestBUG031_StallAtTheVeryEnd(t *testing.T) {
 	})
 }
 
+// TestRun_InterruptedIsNoMiss: a run that is interrupted has missed what its target held up, and not what it would have sent next.
+func TestRun_InterruptedIsNoMiss(t *testing.T) {
+	interrupted := func(t *testing.T, blocked, after time.Duration) (res load.Result) {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			var err error
+			res, err = load.Run(ctx, &direct{publish: func(_ context.Context, _, n int) error {
+				if n == 20 {
+					time.AfterFunc(after, cancel)
+					time.Sleep(blocked)
+				}
+				return nil
+			}}, open(10, time.Minute))
+			require.NoError(t, err)
+			assert.True(t, res.Interrupted)
+			assert.Equal(t, uint64(21), res.Sent)
+		})
+		return res
+	}
+	t.Run("waiting for its next message", func(t *testing.T) {
+		res := interrupted(t, 0, 50*time.Millisecond)
+		assert.Zero(t, res.Unsent)
+		assert.NoError(t, res.Err())
+	})
+	t.Run("in a call that takes 1 s", func(t *testing.T) {
+		res := interrupted(t, time.Second, 999*time.Millisecond)
+		assert.Equal(t, uint64(9), res.Unsent)
+		assert.ErrorIs(t, res.Err(), load.ErrRateMissed)
+	})
+}
+
 // TestRun_WarmupIsThrownAway has the target slow for the first second only.
 func TestRun_WarmupIsThrownAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -25,7 +25,7 @@ import (
 
 // All returns every rival, Leat's ways first. Those that cannot run here are among them; see arena.Rival.Missing.
 func All() []*arena.Rival {
-	return slices.Concat(leats(), chans(), logs(), rings(), xsyncs(), queues(), buses(), servers(), lmaxes(), specials())
+	return slices.Concat(leats(), chans(), logs(), rings(), xsyncs(), queues(), buses(), servers(), lmaxes(), floors(), specials())
 }
 
 // Named returns the rivals whose names match a pattern, as path.Match does; "all" is everything that

@@ -38,6 +38,7 @@ func specials() []*arena.Rival {
 		special("publish", "publish/pingpong", "A message to another goroutine and back, over channels without a buffer.", startPingPong),
 		special("replay", "replay/leat", "A Reader that adds up the words of 64 MiB of retained records, NextBatch of 64.", startReplay),
 		special("replay", "replay/sum", "A loop that adds up the words of as many bytes in one slice.", startSum),
+		special("replay", "replay/indexed", "A loop that adds up the words of records that it finds by index entries of 16 bytes.", startIndexed),
 		special("retention", "retention/leat-1e8", "An Appender (flush every 256) behind 10^8 records that went through a retention of 64 MiB.", startKept),
 		special("retention", "retention/leat-1e6", "The same with the first 10^6 records of a new engine.", startFresh),
 	}

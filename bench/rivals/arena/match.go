@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/pprof"
 	"time"
 
 	"github.com/leatlog/leat/bench/load"
@@ -85,7 +86,11 @@ func (m *Match) Run(ctx context.Context) (outs []Outcome, err error) {
 				return skip(side.Name + ": " + why), nil
 			}
 		}
-		r, err := Open(side.Rival, Spec{Topology: m.Topology, Size: m.Size, Wait: side.Wait})
+		var r Runner
+		var err error
+		labelled(ctx, side, func(context.Context) {
+			r, err = Open(side.Rival, Spec{Topology: m.Topology, Size: m.Size, Wait: side.Wait})
+		})
 		if errors.Is(err, ErrUnsupported) {
 			return skip(err.Error()), nil
 		}
@@ -98,7 +103,8 @@ func (m *Match) Run(ctx context.Context) (outs []Outcome, err error) {
 				err = errors.Join(err, fmt.Errorf("%s: closing: %w", side.Name, e))
 			}
 		}()
-		if most[i], err = m.calibrate(ctx, r, side.Warm); err != nil {
+		labelled(ctx, side, func(ctx context.Context) { most[i], err = m.calibrate(ctx, r, side.Warm) })
+		if err != nil {
 			return outs, err
 		}
 	}
@@ -119,7 +125,8 @@ func (m *Match) Run(ctx context.Context) (outs []Outcome, err error) {
 			}
 			for i, into := range []*[]Slice{&o.As, &o.Bs} {
 				run[i].Rated(rate)
-				s, err := m.slice(ctx, run[i], n[i])
+				var s Slice
+				labelled(ctx, []Side{m.A, m.B}[i], func(ctx context.Context) { s, err = m.slice(ctx, run[i], n[i]) })
 				if err != nil {
 					return append(outs, o), err
 				}
@@ -129,6 +136,11 @@ func (m *Match) Run(ctx context.Context) (outs []Outcome, err error) {
 		outs = append(outs, o)
 	}
 	return outs, nil
+}
+
+// labelled calls f so that a profile can tell whose time it is: the samples of all goroutines that it starts have the label rival.
+func labelled(ctx context.Context, s Side, f func(context.Context)) {
+	pprof.Do(ctx, pprof.Labels("rival", s.String()), f)
 }
 
 func (m *Match) outcome(rate float64) Outcome {

@@ -18,7 +18,7 @@ const (
 	P99  Figure = "p99"
 )
 
-// Target is a ratio of A to B that is to be reached.
+// Target is a ratio of A to B that is to be reached, or only to be told if it has neither Least nor Most.
 type Target struct {
 	What     string
 	A, B     string // names of rivals
@@ -35,10 +35,13 @@ type Target struct {
 
 // String says what is to be reached.
 func (t *Target) String() string {
-	if t.Least > 0 {
+	switch {
+	case t.Least > 0:
 		return fmt.Sprintf("%s of A / B at least %g", t.Figure, t.Least)
+	case t.Most > 0:
+		return fmt.Sprintf("%s of A / B at most %g", t.Figure, t.Most)
 	}
-	return fmt.Sprintf("%s of A / B at most %g", t.Figure, t.Most)
+	return fmt.Sprintf("%s of A / B", t.Figure)
 }
 
 // Verdict says what a target asks for, and whether the median reached it.
@@ -47,12 +50,16 @@ type Verdict struct {
 	Asked   string       `json:"asked"`
 	Got     ratio.Spread `json:"got"`
 	Reached bool         `json:"reached"`
+	Told    bool         `json:"told,omitempty"` // nothing was asked for
 }
 
 // String is for the table.
 func (v *Verdict) String() string {
 	word := "MISSED"
-	if v.Reached {
+	switch {
+	case v.Told:
+		return fmt.Sprintf("%s: %s: %v", v.What, v.Asked, v.Got)
+	case v.Reached:
 		word = "reached"
 	}
 	return fmt.Sprintf("target (%s): %s: %s: %v", v.What, v.Asked, word, v.Got)
@@ -75,10 +82,13 @@ func (t *Target) Judge(lines []Line) {
 			got = l.Of.P99
 		}
 		v := &Verdict{What: t.What, Asked: t.String(), Got: got}
-		if t.Least > 0 {
+		switch {
+		case t.Least > 0:
 			v.Reached = got.N > 0 && got.Median >= t.Least
-		} else {
+		case t.Most > 0:
 			v.Reached = got.N > 0 && got.Median <= t.Most
+		default:
+			v.Told = true
 		}
 		l.Target = v
 	}

@@ -4,6 +4,7 @@
 //	compare                                         the main rivals against a channel, in every topology
 //	compare -rivals 'leat/*/reader,ring*' -against ring -topologies '1->1' -waits spin
 //	compare -targets                                what Leat is to reach, and whether it does
+//	compare -floors                                 how far Leat, and its rivals, are from the least that has to be done
 //
 // Run it on a machine that does nothing else. It prints a table, and writes JSON and a chart next to each other.
 package main
@@ -18,6 +19,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"runtime/pprof"
 	"slices"
 	"strconv"
 	"strings"
@@ -61,7 +63,9 @@ type options struct {
 	name       string
 	list       bool
 	targets    bool
+	floors     bool
 	raw        string
+	profile    string
 }
 
 func flags(args []string, stderr io.Writer) (o options, err error) {
@@ -76,15 +80,20 @@ func flags(args []string, stderr io.Writer) (o options, err error) {
 	f.IntVar(&o.slices, "slices", 30, "how many slices of each side")
 	f.DurationVar(&o.length, "slice", 100*time.Millisecond, "about how long a slice is")
 	f.StringVar(&o.out, "out", filepath.Join("..", "results"), "the folder for JSON and chart; empty writes none")
-	f.StringVar(&o.name, "name", "", "what files are called, before the date; empty is compare, or targets")
+	f.StringVar(&o.name, "name", "", "what files are called, before the date; empty is compare, targets or floors")
 	f.BoolVar(&o.list, "list", false, "list the rivals and end")
 	f.BoolVar(&o.targets, "targets", false, "run what Leat is to reach, instead of -rivals")
+	f.BoolVar(&o.floors, "floors", false, "run how far it is to the least that has to be done, instead of -rivals")
+	f.StringVar(&o.profile, "cpuprofile", "", "a file for a profile; go tool pprof -tagfocus=rival=NAME shows whose time it is")
 	f.StringVar(&o.raw, "raw", "", "a file for every slice, as JSON")
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}
 	if f.NArg() > 0 {
 		return o, fmt.Errorf("what is %q?", f.Arg(0))
+	}
+	if o.targets && o.floors {
+		return o, errors.New("-targets or -floors, not both")
 	}
 	if o.slices < 1 || o.length < time.Millisecond {
 		return o, errors.New("there must be slices, of a millisecond or more")
@@ -115,6 +124,17 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	fmt.Fprintf(stderr, "%d comparisons, about %v\n", len(matches), all.Round(time.Second))
 
+	if o.profile != "" {
+		f, err := os.Create(o.profile)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if err := pprof.StartCPUProfile(f); err != nil {
+			return err
+		}
+		defer pprof.StopCPUProfile()
+	}
 	rep := report.New(o.slices, o.length)
 	var raw []arena.Outcome
 	for i := range matches {
@@ -175,8 +195,11 @@ func (m *match) run(ctx context.Context) ([]arena.Outcome, error) {
 }
 
 func plan(o *options) ([]match, error) {
-	if o.targets {
-		return planTargets(o)
+	switch {
+	case o.targets:
+		return planTargets(o, targets())
+	case o.floors:
+		return planTargets(o, floors())
 	}
 	as, err := named(o.rivals)
 	if err != nil {
@@ -234,9 +257,9 @@ func can(s arena.Side, m *match) bool {
 	return s.Check(arena.Spec{Topology: m.Topology, Size: m.Size, Wait: s.Wait}) == nil
 }
 
-func planTargets(o *options) ([]match, error) {
+func planTargets(o *options, all []report.Target) ([]match, error) {
 	var list []match
-	for _, t := range targets() {
+	for _, t := range all {
 		a, err := named(t.A)
 		if err != nil {
 			return nil, err

@@ -5,6 +5,8 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -51,7 +53,7 @@ func TestRun_List(t *testing.T) {
 func TestRun_Refuses(t *testing.T) {
 	for _, args := range [][]string{
 		{"-rivals", "nobody"}, {"-rivals", "["}, {"-against", "nobody"}, {"-topologies", "2->2"}, {"-sizes", "65"}, {"-rates", "fast"}, {"-rates", "-1"},
-		{"-rates", "0"}, {"-rates", "NaN"}, {"-waits", "pray"}, {"-slices", "0"}, {"-slice", "1us"}, {"-nonsense"}, {"word"},
+		{"-rates", "0"}, {"-rates", "NaN"}, {"-waits", "pray"}, {"-slices", "0"}, {"-slice", "1us"}, {"-nonsense"}, {"word"}, {"-targets", "-floors"}, {"-cpuprofile", "/nowhere/file"},
 		{"-rivals", "chan"}, // against itself there is nothing to say
 		{"-rivals", "ring", "-topologies", "3->1"},
 	} {
@@ -78,6 +80,7 @@ func TestMains(t *testing.T) {
 	for _, r := range rivals.All() {
 		switch {
 		case r.Special(), len(r.Name) > 5 && r.Name[:5] == "leat/", r.Name == "chan":
+		case r.Name == "nothing", strings.HasPrefix(r.Name, "kept"): // see -floors
 		case r.Name == "ring10", r.Name == "ring100", r.Name == "lmax10", r.Name == "lmax100", r.Name == "kfake-nolinger":
 		default:
 			assert.True(t, has[r.Name], r.Name)
@@ -88,15 +91,18 @@ func TestMains(t *testing.T) {
 
 // TestTargets checks that everything that is named exists and can do what is asked of it.
 func TestTargets(t *testing.T) {
-	list, err := planTargets(&options{slices: 1})
+	asked, err := planTargets(&options{slices: 1}, targets())
 	require.NoError(t, err)
-	require.Len(t, list, len(targets()))
-	for _, m := range list {
+	require.Len(t, asked, len(targets()))
+	told, err := planTargets(&options{slices: 1}, floors())
+	require.NoError(t, err)
+	require.Len(t, told, len(floors()))
+	for i, m := range slices.Concat(asked, told) {
 		spec := arena.Spec{Topology: m.Topology, Size: m.Size}
 		for _, s := range []arena.Side{m.A, m.B} {
 			spec.Wait = s.Wait
 			assert.NoError(t, s.Check(spec), "%s: %v", m.target.What, s)
 		}
-		assert.True(t, (m.target.Least > 0) != (m.target.Most > 0), m.target.What)
+		assert.Equal(t, i < len(asked), (m.target.Least > 0) != (m.target.Most > 0), m.target.What)
 	}
 }

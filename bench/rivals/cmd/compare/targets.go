@@ -48,6 +48,11 @@ func targets() []report.Target {
 		list = append(list, report.Target{What: "end to end, default wait, against the channel", A: "leat/async" + reader, B: "chan", Topology: one,
 			Rate: 1e5, Figure: f, Most: 1})
 	}
+	return defaults(list)
+}
+
+// defaults fills in what most have.
+func defaults(list []report.Target) []report.Target {
 	for i := range list {
 		if list[i].Figure == "" {
 			list[i].Figure = report.Rate
@@ -57,4 +62,45 @@ func targets() []report.Target {
 		}
 	}
 	return list
+}
+
+// floors are the floors of what the targets are about: how far Leat is from them, and how far a rival would be.
+func floors() []report.Target {
+	const reader = "/reader"
+	one, three, fan := arena.OneToOne, arena.ThreeToOne, arena.OneToThree
+	list := []report.Target{
+		{What: "what the harness costs everybody: how much faster than the channel nothing at all is", A: "nothing", B: "chan", Topology: one},
+		{What: "an appender, to the least that a log does", A: "leat/append" + reader, B: "kept", Topology: one},
+		{What: "the same, both spinning", A: "leat/append" + reader, B: "kept", WaitA: arena.Spin, WaitB: arena.Spin, Topology: one},
+		{What: "the least that a log does, to a ring in place", A: "kept", B: "ring", Topology: one},
+		{What: "the same, both spinning", A: "kept", B: "ring", WaitA: arena.Spin, WaitB: arena.Spin, Topology: one},
+		{What: "the least that a log does, to the channel", A: "kept", B: "chan", Topology: one},
+		{What: "three Readers, to the least", A: "leat/append" + reader, B: "kept", Topology: fan},
+		{What: "the least for three readers, to a channel for each", A: "kept", B: "chan", Topology: fan},
+		{What: "PublishBatch(16) of three producers, to the least with a mutex", A: "leat/batch16" + reader, B: "kept16", Topology: three},
+		{What: "the least for three producers, to the channel", A: "kept16", B: "chan", Topology: three},
+		{What: "nothing at all for three producers, to the channel", A: "nothing", B: "chan", Topology: three},
+		{What: "one processor: PublishAsync of three producers, to the least with a mutex, publishing each", A: "leat/async" + reader, B: "kept1",
+			Topology: three, Procs: 1},
+		{What: "one processor: the least, publishing each, to the channel", A: "kept1", B: "chan", Topology: three, Procs: 1},
+		{What: "one processor: nothing at all, to the channel", A: "nothing", B: "chan", Topology: three, Procs: 1},
+		{What: "replay, to records by their index entries", A: "replay/leat", B: "replay/indexed", Topology: rivals.Replay},
+		{What: "records by their index entries, to a loop over the same bytes", A: "replay/indexed", B: "replay/sum", Topology: rivals.Replay},
+		{What: "replay of 1 KiB, to records by their index entries", A: "replay/leat", B: "replay/indexed", Topology: rivals.Replay, Size: 1024},
+	}
+	for _, n := range []string{"1", "10", "100"} {
+		list = append(list,
+			report.Target{What: "an appender that publishes every " + n + ", to the least", A: "leat/append" + n + reader, B: "kept" + n,
+				WaitA: arena.Yield, WaitB: arena.Yield, Topology: one},
+			report.Target{What: "the least that publishes every " + n + ", to LMAX", A: "kept" + n, B: "lmax" + n,
+				WaitA: arena.Yield, WaitB: arena.Yield, Topology: one})
+	}
+	for _, rate := range []float64{1e5, 1e6} {
+		list = append(list,
+			report.Target{What: "end to end, spinning, to the least", A: "leat/append1" + reader, B: "kept1", WaitA: arena.Spin, WaitB: arena.Spin,
+				Topology: one, Rate: rate, Figure: report.P50},
+			report.Target{What: "end to end, spinning, the least to LMAX BusySpin", A: "kept1", B: "lmax1", WaitA: arena.Spin, WaitB: arena.Spin,
+				Topology: one, Rate: rate, Figure: report.P50})
+	}
+	return defaults(list)
 }

@@ -24,9 +24,11 @@ func write(o *options, rep *report.Report, raw []arena.Outcome, stderr io.Writer
 	}
 	name := o.name
 	if name == "" {
-		name = "compare"
-		if o.targets {
+		switch name = "compare"; {
+		case o.targets:
 			name = "targets"
+		case o.floors:
+			name = "floors"
 		}
 	}
 	if err := os.MkdirAll(o.out, 0o755); err != nil {

@@ -290,22 +290,41 @@ func alone(t *testing.T, ctx context.Context) {
 	show(t, "p50", divided(as, bs, us), fmt.Sprintf("%v / %v us", ratio.Each(as, us), ratio.Each(bs, us)))
 }
 
-// besideMemory compares with a topic in memory.
+// besideMemory compares with a topic in memory, and with writing as many bytes at a time as the topic has done on average: what is
+// asked is a share of one or of the other, whichever is lower.
 func besideMemory(t *testing.T, s engine.Sync, w way, size int) {
-	top, mem := durableTopic(t, &s), durableTopic(t, nil)
-	as, bs := turns(func() part {
+	top, mem, disk := durableTopic(t, &s), durableTopic(t, nil), newBare(t, 10*time.Millisecond)
+	durable := func() part {
 		before := writes(t, top)
 		x := timed(func(until time.Time) int { return publishAll(t, top, w, size, until) })
 		x.writes = writes(t, top) - before
 		return x
-	}, func() part {
+	}
+	as, bs := turns(durable, func() part {
 		return timed(func(until time.Time) int { return publishAll(t, mem, w, size, until) })
 	})
 	cpu := func(p part) float64 { return float64(p.cpu) / p.n }
+	each := ratio.Each(as, func(p part) float64 { return p.n / max(p.writes, 1) }).Median
 	show(t, "rate", divided(as, bs, part.rate), fmt.Sprintf("%v / %v M/s, %v MB/s, %.0f records/write", ratio.Each(as, part.rate).In(1e6),
-		ratio.Each(bs, part.rate).In(1e6), ratio.Each(as, part.rate).In(1e6/float64(size+3)),
-		ratio.Each(as, func(p part) float64 { return p.n / max(p.writes, 1) }).Median))
+		ratio.Each(bs, part.rate).In(1e6), ratio.Each(as, part.rate).In(1e6/float64(size+3)), each))
 	show(t, "cpu a record", divided(as, bs, cpu), fmt.Sprintf("%v / %v ns", ratio.Each(as, cpu), ratio.Each(bs, cpu)))
+	as, bs = turns(durable, func() part { return disk.fill(t, 64+int(each*float64(size+2)), size+2) })
+	show(t, "bytes, to the disk's", divided(as, bs, part.rate), fmt.Sprintf("%v / %v MB/s", ratio.Each(as, part.rate).In(1e6/float64(size+2)),
+		ratio.Each(bs, part.rate).In(1e6/float64(size+2))))
+}
+
+// fill writes so many bytes at a time, as fast as it can, and counts in records of so many.
+func (b *bare) fill(t *testing.T, bytes, record int) part {
+	buf := make([]byte, min(bytes, bareBytes))
+	x := timed(func(until time.Time) (n int) {
+		for time.Now().Before(until) {
+			require.NoError(t, b.write(buf))
+			n++
+		}
+		return n
+	})
+	x.n *= float64(len(buf)) / float64(record)
+	return x
 }
 
 // besideDisk compares with writing to a file 256 KiB at a time, with a sync as often.
@@ -316,18 +335,7 @@ func besideDisk(t *testing.T, s engine.Sync, w way, size int) {
 		x := timed(func(until time.Time) int { return publishAll(t, top, w, size, until) })
 		x.writes = writes(t, top) - before
 		return x
-	}, func() part {
-		buf := make([]byte, 256<<10)
-		x := timed(func(until time.Time) (n int) {
-			for time.Now().Before(until) {
-				require.NoError(t, disk.write(buf))
-				n++
-			}
-			return n
-		})
-		x.n *= float64(len(buf)) / float64(size)
-		return x
-	})
+	}, func() part { return disk.fill(t, 256<<10, size) })
 	_, ms := turns(func() part { return part{took: 1} }, func() part {
 		return timed(func(until time.Time) int { return publishAll(t, mem, w, size, until) })
 	})
@@ -337,18 +345,18 @@ func besideDisk(t *testing.T, s engine.Sync, w way, size int) {
 		ratio.Each(as, func(p part) float64 { return p.n / max(p.writes, 1) }).Median))
 }
 
-// latencies compares the 99th percentile of publishes at 5,000 a second.
+// latencies compares the 99th percentile of publishes at 5,000 a second with that of a topic in memory, and with that of one write
+// for each record and nothing else but a sync beside it as often.
 func latencies(t *testing.T, s engine.Sync) {
-	top, mem := durableTopic(t, &s), durableTopic(t, nil)
-	p99 := func(top *engine.Topic) part {
+	top, mem, disk := durableTopic(t, &s), durableTopic(t, nil), newBare(t, time.Hour)
+	p99 := func(f func() error) part {
 		var times []time.Duration
-		r := engine.Record{Value: make([]byte, 256)}
 		x := timed(func(until time.Time) (n int) {
 			for at := time.Now(); at.Before(until); at = at.Add(200 * time.Microsecond) {
 				for time.Now().Before(at) {
 				}
 				began := time.Now()
-				_, err := top.Publish(context.Background(), r)
+				err := f()
 				times = append(times, time.Since(began))
 				require.NoError(t, err)
 				n++
@@ -359,9 +367,44 @@ func latencies(t *testing.T, s engine.Sync) {
 		x.quantile = times[len(times)*99/100]
 		return x
 	}
-	as, bs := turns(func() part { return p99(top) }, func() part { return p99(mem) })
+	publish := func(top *engine.Topic) func() part {
+		r := engine.Record{Value: make([]byte, 256)}
+		return func() part {
+			return p99(func() error { _, err := top.Publish(context.Background(), r); return err })
+		}
+	}
 	us := func(p part) float64 { return p.quantile.Seconds() * 1e6 }
-	show(t, "p99", divided(as, bs, us), fmt.Sprintf("%v / %v us", ratio.Each(as, us), ratio.Each(bs, us)))
+	tell := func(what string, as, bs []part) {
+		show(t, what, divided(as, bs, us), fmt.Sprintf("%v / %v us", ratio.Each(as, us), ratio.Each(bs, us)))
+	}
+	as, bs := turns(publish(top), publish(mem))
+	tell("p99", as, bs)
+	buf := make([]byte, 328)
+	write := func() part {
+		stop, stopped := make(chan struct{}), make(chan error)
+		go func() {
+			tick := time.NewTicker(10 * time.Millisecond)
+			defer tick.Stop()
+			var err error
+			for {
+				select {
+				case <-tick.C:
+					err = errors.Join(err, disk.f.Sync())
+				case <-stop:
+					stopped <- err
+					return
+				}
+			}
+		}()
+		x := p99(func() error { return disk.write(buf) })
+		close(stop)
+		require.NoError(t, <-stopped)
+		return x
+	}
+	as, bs = turns(publish(top), write)
+	tell("p99, to a bare write", as, bs)
+	as, bs = turns(write, publish(mem))
+	tell("p99 of a bare write, to memory", as, bs)
 }
 
 // opening measures what it takes to open a topic of 1 GiB.

@@ -68,8 +68,9 @@ func Names() (latencies, others []string) {
 func Forms() string {
 	latencies, others := Names()
 	return "objectives with commas in between: METRIC OP VALUE, where METRIC is one of " + strings.Join(latencies, ", ") +
-		" with .p50, .p99, .p99.9 (any percentile), .mean or .max, or one of " + strings.Join(others, ", ") +
-		"; OP is one of < <= > >= =; VALUE is a time (200us) for latencies and cpu, and a number (1e6, 500k, 1M) for the others"
+		" with .p50, .p99, .p99.9 (any percentile), .mean, .max or .count, or one of " + strings.Join(others, ", ") +
+		"; OP is one of < <= > >= =; VALUE is a time (200us) for latencies and cpu, and a number (1e6, 500k, 1M) for the others, and such " +
+		"that a run can meet it, and miss it"
 }
 
 // String returns the metric as Parse reads it.
@@ -109,7 +110,7 @@ func (s SLO) String() string {
 	return strings.Join(parts, ",")
 }
 
-// Parse reads objectives. Empty text is no objective.
+// Parse reads objectives. Empty text is no objective. What no result can meet, or none can miss, is refused.
 func Parse(text string) (SLO, error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, nil
@@ -119,6 +120,11 @@ func Parse(text string) (SLO, error) {
 		o, err := parse(strings.TrimSpace(part))
 		if err != nil {
 			return nil, fmt.Errorf("%w: %q: %v", ErrSyntax, part, err)
+		}
+		for _, x := range s {
+			if x.Metric == o.Metric && !x.goesWith(o) {
+				return nil, fmt.Errorf("%w: %q: no run can meet it and %s", ErrSyntax, part, x)
+			}
 		}
 		s = append(s, o)
 	}
@@ -150,8 +156,43 @@ func parse(text string) (o Objective, err error) {
 	if k == latency && o.Metric.Stat == "count" {
 		k = count
 	}
-	o.Value, err = value(o.text, k)
-	return o, err
+	if o.Value, err = value(o.text, k); err != nil {
+		return o, err
+	}
+	return o, o.check(k)
+}
+
+// check refuses what says nothing: no figure is below 0, and counts are whole.
+func (o Objective) check(k kind) error {
+	const never, always = "no run can meet it", "every run meets it"
+	why := ""
+	switch v := o.Value; {
+	case v < 0 && (o.Op == ">" || o.Op == ">="), v == 0 && o.Op == ">=":
+		why = always
+	case v < 0, v == 0 && o.Op == "<", k == count && o.Op == "=" && v != math.Trunc(v):
+		why = never
+	default:
+		return nil
+	}
+	takes := "VALUE must be above 0; 0 goes with =, <= and >"
+	if k == count {
+		takes += ", and what is counted is = to whole numbers only"
+	}
+	return fmt.Errorf("%s, since %s is 0 or more: %s", why, o.Metric, takes)
+}
+
+// goesWith reports whether a figure can meet both objectives, which are about the same one.
+func (o Objective) goesWith(x Objective) bool {
+	a, b := o.Value, x.Value
+	for _, v := range []float64{a, b, a/2 + b/2, min(a, b) / 2, 2 * max(a, b), 1} {
+		whole := kinds[o.Metric.Name] == count || o.Metric.Stat == "count"
+		for _, v := range []float64{v, math.Floor(v), math.Ceil(v), math.Floor(v) + 1, math.Ceil(v) - 1} {
+			if v >= 0 && (!whole || v == math.Trunc(v)) && o.holds(v) && x.holds(v) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (m *Metric) parse(text string) (kind, error) {
@@ -217,10 +258,10 @@ func Number(text string) (float64, error) {
 		digits, scale = text[:n-1], scales[text[n-1]]
 	}
 	v, err := strconv.ParseFloat(digits, 64)
-	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+	if v *= scale; err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
 		return 0, fmt.Errorf("%q is no number: it takes one as in 0, 1e6, 500k or 1M", text)
 	}
-	return v * scale, nil
+	return v, nil
 }
 
 // Check is an objective and what became of it.

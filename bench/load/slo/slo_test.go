@@ -74,11 +74,40 @@ func TestParse_Refuses(t *testing.T) {
 		"lost=0 rate>1":        `"0 rate>1" is no number`,
 		"lost=0,rate>1e6,e2e!": `"e2e!"`,
 		"=3":                   `no metric ""`,
+		"rate>1e308G":          `"1e308G" is no number`,
+
+		"e2e.p99<-1ms":               "no run can meet it, since e2e.p99 is 0 or more: VALUE must be above 0",
+		"e2e.p99<0s":                 "no run can meet it",
+		"e2e.p99=-1ns":               "no run can meet it",
+		"e2e.p99<=-1ns":              "no run can meet it",
+		"lost<0":                     "no run can meet it",
+		"lost=0.5":                   "no run can meet it, since lost is 0 or more: VALUE must be above 0; 0 goes with =, <= and >, and what is counted",
+		"e2e.count=1.5":              "no run can meet it",
+		"rate>-1":                    "every run meets it, since rate is 0 or more",
+		"rate>=0":                    "every run meets it",
+		"cpu>=0s":                    "every run meets it",
+		"rate>1M,lost=0,rate<1M":     "no run can meet it and rate>1M",
+		"e2e.p99>2ms,e2e.p99<1ms":    "no run can meet it and e2e.p99>2ms",
+		"lost>3,lost<4":              "no run can meet it and lost>3",
+		"allocs=0.5,allocs=0.25":     "no run can meet it and allocs=0.5",
+		"lag>=5,lag<5":               "no run can meet it and lag>=5",
+		"e2e.p50<1ms,e2e.p50>=1ms":   "no run can meet it and e2e.p50<1ms",
+		"e2e.p9999<1s,e2e.p99.99>2s": "no run can meet it and e2e.p99.99<1s",
 	} {
 		_, err := slo.Parse(text)
 		require.ErrorIs(t, err, slo.ErrSyntax, text)
 		assert.ErrorContains(t, err, wrong, text)
 		assert.NotContains(t, err.Error(), "%!")
+	}
+}
+
+func TestParse_GoTogether(t *testing.T) {
+	for _, text := range []string{
+		"lost=0", "lost<=0", "lost>0", "lost<0.5", "rate>0", "e2e.p99<=0s", "lost>3,lost<5", "lost>3.5,lost<4.5", "rate>1,rate<1.000001", "allocs>0,allocs<0.1",
+		"rate>=5,rate<=5", "rate>=1M,rate>2M", "lag<5,lag<1G", "e2e.p50<1ms,e2e.p99>1ms", "cpu>1us,cpu<2us,cpu=1.5us", "lag<1,lag<0.5", "lag>0,lag<2",
+	} {
+		_, err := slo.Parse(text)
+		assert.NoError(t, err, text)
 	}
 }
 

@@ -1,17 +1,23 @@
 package stream
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // KeyForms are the forms that ParseKeys knows, for help and errors.
 const KeyForms = "none, uniform:N (uniform:1000), zipf:EXPONENT:N (zipf:0.99:1000), hot:SHARE:HOT:N where HOT of N keys get a " +
 	"SHARE of all messages (hot:0.9:10:1000), file:PATH with a key a line"
 
-const keysMost = 1 << 30
+const (
+	keysMost = 1 << 30
+	keyMost  = 4 << 10 // bytes of a key in a file
+)
 
 type keyKind int
 
@@ -55,6 +61,9 @@ func ParseKeys(text string) (Keys, error) {
 	case "file":
 		k.kind, k.path = given, strings.TrimPrefix(text, "file:")
 		err = eachLine(k.path, func(line string) error {
+			if err := checkKey(line); err != nil {
+				return err
+			}
 			k.list = append(k.list, line)
 			return nil
 		})
@@ -66,6 +75,17 @@ func ParseKeys(text string) (Keys, error) {
 		return Keys{}, formError(text, KeyForms, "%v", err)
 	}
 	return k, nil
+}
+
+// checkKey says what is wrong with a line of a file of keys.
+func checkKey(line string) error {
+	if len(line) > keyMost {
+		return fmt.Errorf("a key of %d bytes: must be at most %d", len(line), keyMost)
+	}
+	if !utf8.ValidString(line) || strings.ContainsFunc(line, func(r rune) bool { return unicode.IsControl(r) && r != '\t' }) {
+		return errors.New("not text: a key must be UTF-8 without control characters")
+	}
+	return nil
 }
 
 func (k *Keys) parseZipf(args []string) (err error) {

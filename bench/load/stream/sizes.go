@@ -14,9 +14,11 @@ import (
 const SizeForms = "a number (64), uniform:LEAST-MOST (uniform:16-1024), lognormal:MEDIAN:SIGMA[:MOST] (lognormal:64:1.2), " +
 	"bimodal:SMALL:LARGE:SHARE of large ones (bimodal:64:4096:0.1), file:PATH with a size a line"
 
-// most is the largest size where a form does not say it, and fileMost how many lines a file may have.
+// SizeMost is the largest size that ParseSizes reads, in bytes: 256 MiB.
+const SizeMost = 1 << 28
+
+// logMost is the largest size where a form does not say it, and fileMost how many lines a file may have.
 const (
-	sizeMost = 1 << 30
 	logMost  = 1 << 20
 	fileMost = 1 << 24
 )
@@ -64,7 +66,7 @@ func ParseSizes(text string, least int) (Sizes, error) {
 			err = fmt.Errorf("%q is unknown", kind)
 			break
 		}
-		s.least, err = whole("size", kind, least, sizeMost)
+		s.least, err = whole("size", kind, least, SizeMost)
 		s.most, s.mean = s.least, float64(s.least)
 	}
 	if err != nil {
@@ -78,10 +80,10 @@ func (s *Sizes) parseUniform(args []string, least int) (err error) {
 		return err
 	}
 	low, high, _ := strings.Cut(args[0], "-")
-	if s.least, err = whole("LEAST", low, least, sizeMost); err != nil {
+	if s.least, err = whole("LEAST", low, least, SizeMost); err != nil {
 		return err
 	}
-	s.most, err = whole("MOST", high, s.least, sizeMost)
+	s.most, err = whole("MOST", high, s.least, SizeMost)
 	s.kind, s.mean = uniform, (float64(s.least)+float64(s.most))/2
 	return err
 }
@@ -90,7 +92,7 @@ func (s *Sizes) parseLogNormal(args []string, least int) (err error) {
 	if err := arguments(args, 2, 3, "lognormal:MEDIAN:SIGMA[:MOST]"); err != nil {
 		return err
 	}
-	median, err := number("MEDIAN", args[0], float64(max(least, 1)), sizeMost)
+	median, err := number("MEDIAN", args[0], float64(max(least, 1)), SizeMost)
 	if err != nil {
 		return err
 	}
@@ -99,7 +101,7 @@ func (s *Sizes) parseLogNormal(args []string, least int) (err error) {
 	}
 	s.kind, s.least, s.most, s.a = logNormal, least, max(logMost, int(median)), math.Log(median)
 	if len(args) == 3 {
-		if s.most, err = whole("MOST", args[2], int(math.Ceil(median)), sizeMost); err != nil {
+		if s.most, err = whole("MOST", args[2], int(math.Ceil(median)), SizeMost); err != nil {
 			return err
 		}
 	}
@@ -128,10 +130,10 @@ func (s *Sizes) parseBimodal(args []string, least int) (err error) {
 	if err := arguments(args, 3, 3, "bimodal:SMALL:LARGE:SHARE"); err != nil {
 		return err
 	}
-	if s.least, err = whole("SMALL", args[0], least, sizeMost); err != nil {
+	if s.least, err = whole("SMALL", args[0], least, SizeMost); err != nil {
 		return err
 	}
-	if s.most, err = whole("LARGE", args[1], s.least, sizeMost); err != nil {
+	if s.most, err = whole("LARGE", args[1], s.least, SizeMost); err != nil {
 		return err
 	}
 	s.b, err = number("SHARE", args[2], 0, 1)
@@ -140,10 +142,10 @@ func (s *Sizes) parseBimodal(args []string, least int) (err error) {
 }
 
 func (s *Sizes) parseFile(path string, least int) error {
-	s.kind, s.path, s.least = listed, path, sizeMost
+	s.kind, s.path, s.least = listed, path, SizeMost
 	var sum float64
 	err := eachLine(path, func(line string) error {
-		v, err := whole("size", strings.TrimSpace(line), least, sizeMost)
+		v, err := whole("size", strings.TrimSpace(line), least, SizeMost)
 		if err != nil {
 			return err
 		}
@@ -155,7 +157,7 @@ func (s *Sizes) parseFile(path string, least int) error {
 	return err
 }
 
-// eachLine calls f with each line of a file that is not empty. Lines may have 64 KiB.
+// eachLine calls f with each line of a file that is not blank. Lines may have 64 KiB.
 func eachLine(path string, f func(line string) error) error {
 	file, err := os.Open(path)
 	if err != nil {
@@ -166,7 +168,7 @@ func eachLine(path string, f func(line string) error) error {
 	lines, used := 0, 0
 	for in.Scan() {
 		lines++
-		if in.Text() == "" {
+		if strings.TrimSpace(in.Text()) == "" {
 			continue
 		}
 		if used++; used > fileMost {

@@ -1,9 +1,31 @@
 package load
 
 import (
+	"slices"
+
 	"github.com/leatlog/leat/bench/load/export"
 	"github.com/leatlog/leat/bench/load/slo"
 )
+
+// Figures returns the names of the figures that a run of s measures, for package slo: whatever is asked of another one, a run either
+// always meets it or never.
+func (s Scenario) Figures() []string {
+	latencies, others := slo.Names()
+	group, read := s.Group.Kind != "", s.Consumers() > 0
+	return slices.DeleteFunc(slices.Concat(latencies, others), func(name string) bool {
+		switch name {
+		case "delay", "late", "unsent":
+			return s.Rate == 0
+		case "done", "overlapped", "miscounted", "uncommitted":
+			return !group
+		case "e2e", "lag", "duplicated", "reordered", "gap", "corrupt":
+			return !read
+		case "lost", "faults":
+			return !read && s.Sync == "" // files are read at the end
+		}
+		return false
+	})
+}
 
 // Figure looks up a figure of the result, for package slo:
 //

@@ -201,6 +201,9 @@ func (r *run) result(engine string, ended int64, last mark, interrupted bool) Re
 		res.RateHeld = float64(res.Unsent+res.Late) <= 0.01*float64(res.Scheduled)
 	}
 	res.Notes = r.notes
+	if s.Consumers() == 0 && s.Replays == 0 {
+		res.Notes = append(res.Notes, "nobody reads: only publishing was measured")
+	}
 	if !r.isWarm {
 		res.Notes = append(res.Notes, "ended during the warm-up: nothing was measured")
 		return res

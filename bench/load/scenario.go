@@ -108,11 +108,16 @@ const (
 	defaultSampleEvery = 61
 	defaultPatience    = 5 * time.Second
 	maxProducers       = 1 << 16
-	maxSize            = 1 << 30
+	maxSize            = stream.SizeMost
 	maxPartitions      = 1 << 16
 	maxReaders         = 10_000 // of each kind; each has a goroutine, and counters for each partition
 	maxStages          = 16
+	maxMessages        = 1e15
+	maxTime            = 365 * 24 * time.Hour // of everything that takes time: a sum of some is a time still
 )
+
+// maxTimeText is maxTime as flags take it.
+const maxTimeText = "8760h"
 
 // withDefaults returns s with every zero field set, or what is wrong with s.
 func (s Scenario) withDefaults() (Scenario, error) {
@@ -155,13 +160,13 @@ func (s Scenario) withDefaults() (Scenario, error) {
 	check(s.Rate >= 0 && s.Rate <= 1e12, "rate is %v: must be 0 (as fast as possible) to 1e12", s.Rate)
 	check(s.Sync == "" || s.Group.Kind == "", "sync is %q: a scenario with a group is in memory", s.Sync)
 	check(s.Sync != "" || s.Dir == "", "dir is %q: it needs sync", s.Dir)
-	check(s.Duration > 0, "duration is %v: must be above 0", s.Duration)
+	check(s.Duration > 0 && s.Duration <= maxTime, "duration is %v: must be above 0, at most %s", s.Duration, maxTimeText)
 	check(s.Rate == 0 || s.Rate*s.Duration.Seconds() >= 1 || s.Duration <= 0,
 		"rate is %v: that is not one message in the %v that are measured", s.Rate, s.Duration)
-	check(s.Warmup >= 0, "warmup is %v: must not be negative", s.Warmup)
-	check(s.Messages >= 0, "messages is %d: must not be negative", s.Messages)
+	check(s.Warmup >= 0 && s.Warmup <= maxTime, "warmup is %v: must be 0 to %s", s.Warmup, maxTimeText)
+	check(s.Messages >= 0 && s.Messages <= maxMessages, "messages is %d: must be 0 (no limit) to 1e15", s.Messages)
 	check(s.SampleEvery >= 1, "sample every is %d: must be at least 1", s.SampleEvery)
-	check(s.Patience > 0, "patience is %v: must be above 0", s.Patience)
+	check(s.Patience > 0 && s.Patience <= maxTime, "patience is %v: must be above 0, at most %s", s.Patience, maxTimeText)
 	return s, bad
 }
 
@@ -173,7 +178,7 @@ func (s *Scenario) combine(check func(ok bool, format string, args ...any)) {
 	check(s.Stages == 1 || s.Group.Kind == "", "stages is %d: a scenario with a group has one", s.Stages)
 	check(s.Replays >= 0 && s.Replays <= maxReaders, "replays is %d: must be 0 to %d", s.Replays, maxReaders)
 	check(s.Replays == 0 || s.Group.Kind == "", "replays is %d: a scenario with a group has none", s.Replays)
-	check(s.Stop >= 0, "stop is %v: must not be negative", s.Stop)
+	check(s.Stop >= 0 && s.Stop <= maxTime, "stop is %v: must be 0 to %s", s.Stop, maxTimeText)
 	check(s.Stop == 0 || s.Group.Kind == "", "stop is %v: a scenario with a group has slow", s.Stop)
 	check(s.Stop == 0 || s.Readers+s.Subscribers > 0, "stop is %v: there are no readers to stop", s.Stop)
 	check(s.Stop < s.Duration || s.Stop == 0, "stop is %v: must be less than the %v that are measured", s.Stop, s.Duration)

@@ -1,12 +1,13 @@
 package tool
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"os"
+	"slices"
 
 	"github.com/leatlog/leat/bench/load/compare"
 )
@@ -15,15 +16,17 @@ import (
 func runCompare(args []string, stdout, stderr io.Writer) int {
 	fs := newFlags("leatload compare")
 	var o compare.Options
-	fs.Float64Var(&o.Threshold, "threshold", 0.05, "the smallest `change` that counts, as a fraction, above 0 and below 1")
-	fs.BoolVar(&o.Anyway, "anyway", false, "compare also runs of different loads or placement: true or false")
-	asJSON := fs.Bool("json", false, "write the comparison as JSON: true or false")
+	fs.Float64Var(&o.Threshold, "threshold", 0.05, "the smallest `change` that counts, as a fraction")
+	fs.BoolVar(&o.Anyway, "anyway", false, "compare also runs of different loads or placement")
+	asJSON := fs.Bool("json", false, "write the comparison as JSON")
+	withForms(fs)
 	names, err := parseMixed(fs, args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		fmt.Fprint(stderr, `usage: leatload compare [flags] A.json B.json
 
-Says whether run B was slower than run A, from the JSON that leatload -json has written, and by how much.
+Says whether run B was slower than run A, from the JSON that leatload run -json has written, and by how much. (What sweep has written
+is no run: leatload report makes a page of it.)
 
   leatload -rate 1e6 -json before.json
   leatload -rate 1e6 -json after.json
@@ -52,7 +55,17 @@ Exit code: 0 B is the same, better, or it cannot be told; 1 B is worse; 2 a run 
 	}
 	var runs [2]compare.Run
 	for i, name := range names {
-		if err := readFrom(name, func(r io.Reader) (err error) { runs[i], err = compare.Read(r); return err }); err != nil {
+		text, err := readAll(name)
+		switch {
+		case err != nil:
+		case isSweep(text):
+			err = fmt.Errorf("%s: it is a search that sweep has written; compare takes the results of two runs, and leatload report makes a page of a search", name)
+		default:
+			if runs[i], err = compare.Read(bytes.NewReader(text)); err != nil {
+				err = fmt.Errorf("%s: %w", name, err)
+			}
+		}
+		if err != nil {
 			_ = complain(stderr, "compare", err)
 			return exitUsage
 		}
@@ -72,23 +85,13 @@ Exit code: 0 B is the same, better, or it cannot be told; 1 B is worse; 2 a run 
 	return c.Exit()
 }
 
-// readFrom reads a file.
-func readFrom(name string, read func(io.Reader) error) error {
-	f, err := os.Open(name)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	if err := read(f); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	return nil
-}
-
-// flagList lists flags with what they are.
-func flagList(w io.Writer, fs *flag.FlagSet) {
+// flagList lists flags with what they are, but those that are left out.
+func flagList(w io.Writer, fs *flag.FlagSet, but ...string) {
 	fmt.Fprint(w, "Flags:\n\n")
 	fs.VisitAll(func(f *flag.Flag) {
+		if slices.Contains(but, f.Name) {
+			return
+		}
 		more := ""
 		if f.DefValue != "" && f.DefValue != "false" && f.DefValue != "0" && f.DefValue != "0s" {
 			more = " (default " + f.DefValue + ")"

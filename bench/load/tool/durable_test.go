@@ -14,15 +14,16 @@ import (
 
 func TestRun_Durable(t *testing.T) {
 	for _, sync := range []string{"always", "never", "5ms"} {
-		dir := filepath.Join(t.TempDir(), "files")
+		above := t.TempDir()
+		dir := filepath.Join(above, "some", "files")
 		code, stdout, stderr := call(with("-scenario", "durable", "-sync", sync, "-dir", dir)...)
 		require.Equal(t, exitOK, code, stderr)
 		assert.Contains(t, stdout, "sync "+sync)
 		assert.Contains(t, stdout, "disk sync ")
 		assert.Contains(t, stdout, "lost 0, duplicated 0, reordered 0, gap 0, corrupt 0")
-		left, err := os.ReadDir(dir)
+		left, err := os.ReadDir(above)
 		require.NoError(t, err)
-		assert.Empty(t, left)
+		assert.Empty(t, left, "the directories that were made, too")
 	}
 	code, stdout, stderr := call(with("-scenario", "unicast", "-sync", "always", "-json", "-", "-q")...)
 	require.Equal(t, exitOK, code, stderr)

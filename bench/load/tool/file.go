@@ -2,34 +2,68 @@ package tool
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
-	"os"
+	"io"
 	"slices"
 	"strings"
 )
 
 // readFile reads a scenario file: a JSON object whose names are those of flags, {"scenario": "churn", "rate": 20000}, or a result that
-// -json has written, whose config is one.
+// -json has written, whose config is one, or a search, whose run at the knee has one.
 func readFile(name string) (map[string]string, error) {
-	text, err := os.ReadFile(name)
+	text, err := readAll(name)
 	if err != nil {
 		return nil, fmt.Errorf("-file: %w", err)
 	}
-	dec := json.NewDecoder(bytes.NewReader(text))
-	dec.UseNumber()
-	var all map[string]any
-	if err := dec.Decode(&all); err != nil {
-		return nil, fmt.Errorf("-file %s: must be a JSON object, such as {\"scenario\": \"churn\", \"rate\": 20000}: %w", name, err)
+	values, err := settingsIn(text)
+	if err != nil {
+		return nil, fmt.Errorf("-file %s: %w", name, err)
 	}
-	if config, ok := all["config"].(map[string]any); ok {
-		engine := all["engine"]
-		all = config
-		if engine != nil {
+	return values, nil
+}
+
+// settingsIn returns what flags are to be, as the text of a file has it.
+func settingsIn(text []byte) (map[string]string, error) {
+	all, err := object(text)
+	if err != nil {
+		return nil, err
+	}
+	slo := ""
+	if isSweep(text) {
+		s, err := readSweep(text)
+		if err != nil {
+			return nil, err
+		}
+		run, ok := s.knee()
+		if !ok {
+			return nil, fmt.Errorf("%w: there are no runs in it", errSweep)
+		}
+		if all, err = object(run); err != nil {
+			return nil, fmt.Errorf("%w: %w", errSweep, err)
+		}
+		slo = s.SLO
+	}
+	if config, ok := all["config"]; ok {
+		engine, hasEngine := all["engine"]
+		if all, ok = config.(map[string]any); !ok {
+			return nil, errors.New("config must be an object whose names are those of flags, as -json writes it")
+		}
+		if hasEngine {
 			all["engine"] = engine
 		}
+		if slo != "" {
+			all["slo"] = slo
+		}
+		if all["scenario"] == nil {
+			return nil, errors.New("config must have a scenario, as -json writes it")
+		}
+	}
+	if len(all) == 0 {
+		return nil, errors.New("the object is empty: must have the name of a flag, such as {\"scenario\": \"churn\"}")
 	}
 	values := map[string]string{}
 	for k, v := range all {
@@ -41,10 +75,45 @@ func readFile(name string) (map[string]string, error) {
 		case bool:
 			values[k] = fmt.Sprint(v)
 		default:
-			return nil, fmt.Errorf("-file %s: %s must be a string, a number, true or false", name, k)
+			return nil, fmt.Errorf("%s must be a string, a number, true or false", k)
 		}
 	}
 	return values, nil
+}
+
+// object reads one JSON object and nothing else, in which no name comes twice.
+func object(text []byte) (map[string]any, error) {
+	bad := func(err error) (map[string]any, error) {
+		return nil, fmt.Errorf("must be one JSON object, such as {\"scenario\": \"churn\", \"rate\": 20000}: %w", err)
+	}
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.UseNumber()
+	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+		return bad(cmp.Or(err, fmt.Errorf("it begins with %v", t)))
+	}
+	all := map[string]any{}
+	for dec.More() {
+		name, err := dec.Token()
+		if err != nil {
+			return bad(err)
+		}
+		var value any
+		if err := dec.Decode(&value); err != nil {
+			return bad(err)
+		}
+		k, _ := name.(string)
+		if _, ok := all[k]; ok {
+			return bad(fmt.Errorf("%q comes twice", k))
+		}
+		all[k] = value
+	}
+	if _, err := dec.Token(); err != nil {
+		return bad(err)
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return bad(errors.New("something comes after it"))
+	}
+	return all, nil
 }
 
 // inFile are the flags that a file may set: the scenario, and what it is for.
@@ -74,7 +143,11 @@ func applyFile(fs *flag.FlagSet, name string) error {
 			continue
 		}
 		if err := fs.Set(k, v); err != nil {
-			return fmt.Errorf("-file %s: %s is %q: %w; it is %s", name, k, v, err, allowed(fs, k))
+			err = fmt.Errorf("-file %s: %s is %q: %w", name, k, v, err)
+			if !saysForm(err) {
+				err = fmt.Errorf("%w; it is %s", err, allowed(fs, k))
+			}
+			return err
 		}
 	}
 	return nil
@@ -86,12 +159,15 @@ func allowed(fs *flag.FlagSet, name string) string {
 	if f == nil {
 		return "no flag"
 	}
-	arg, text := flag.UnquoteUsage(f)
+	arg, text := told(f)
 	if arg != "" {
 		text = "(" + arg + ") " + text
 	}
 	return strings.Join(strings.Fields(text), " ")
 }
+
+// saysForm reports whether an error says what is allowed.
+func saysForm(err error) bool { return strings.Contains(err.Error(), "must be") }
 
 // explained adds to an error of package flag what the flag may be.
 func explained(fs *flag.FlagSet, err error) error {
@@ -101,7 +177,7 @@ func explained(fs *flag.FlagSet, err error) error {
 			continue
 		}
 		name, _, _ := strings.Cut(rest, ":")
-		if f := fs.Lookup(strings.TrimSpace(name)); f != nil && !strings.Contains(rest, "must be") {
+		if f := fs.Lookup(strings.TrimSpace(name)); f != nil && !saysForm(err) {
 			return fmt.Errorf("%w; -%s is %s", err, f.Name, allowed(fs, f.Name))
 		}
 	}

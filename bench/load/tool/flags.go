@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -91,11 +92,8 @@ func (v slowValue) Set(s string) error {
 		return nil
 	}
 	d, err := time.ParseDuration(s)
-	if err != nil {
-		return errors.New("must be a time, such as 5ms, or hang")
-	}
 	v.of.Slow = d
-	return nil
+	return err
 }
 
 // rateValue is messages a second.
@@ -110,10 +108,8 @@ func (v rateValue) String() string {
 
 // Set implements flag.Value.
 func (v rateValue) Set(text string) (err error) {
-	if *v.to, err = slo.Number(text); err != nil {
-		return errors.New("not a number of messages a second, such as 20000, 1e6, 500k or 1M")
-	}
-	return nil
+	*v.to, err = slo.Number(text)
+	return err
 }
 
 // parsed is a value of a flag that a parser reads.
@@ -155,10 +151,10 @@ func (o *options) flagSet(flags *load.Scenario, name, engine *string) *flag.Flag
 	fs.IntVar(&flags.Partitions, "partitions", 0, "how many partitions they publish to, in turn")
 	fs.IntVar(&flags.Readers, "readers", 0, "how many pull readers see every message")
 	fs.IntVar(&flags.Subscribers, "subscribers", 0, "how many push subscribers see every message")
-	fs.IntVar(&flags.Size, "size", 0, fmt.Sprintf("`bytes` in a message, at least %d", load.MinSize))
+	fs.IntVar(&flags.Size, "size", 0, "`bytes` in a message")
 	fs.Var(parsed[stream.Sizes]{&flags.Sizes, func(text string) (stream.Sizes, error) { return stream.ParseSizes(text, load.MinSize) }},
 		"sizes", "the `form` of their sizes, if not all are alike: "+stream.SizeForms)
-	fs.Var(rateValue{&flags.Rate}, "rate", "`messages` a second, all producers together, such as 20000, 1e6 or 500k; 0: as fast as possible")
+	fs.Var(rateValue{&flags.Rate}, "rate", "`messages` a second, all producers together")
 	fs.Var(parsed[stream.Arrival]{&flags.Arrival, stream.ParseArrival}, "arrival",
 		"the `form` in which messages come, with -rate: "+stream.ArrivalForms)
 	fs.Var(parsed[stream.Keys]{&flags.Keys, stream.ParseKeys}, "keys",
@@ -167,15 +163,15 @@ func (o *options) flagSet(flags *load.Scenario, name, engine *string) *flag.Flag
 	fs.StringVar(&flags.Wait, "wait", "", "`policy` by which leat's pull readers wait: park (default), yield, spin")
 	fs.StringVar(&flags.Sync, "sync", "", "keep messages in files, `how` safe: always, never, or a time such as 10ms that may pass until a sync (leat only)")
 	fs.StringVar(&flags.Dir, "dir", "", "`directory` for a directory with these files, which is removed at the end")
-	fs.IntVar(&flags.Stages, "stages", 0, "how many topics messages go through, one after the other, 1 to 16")
+	fs.IntVar(&flags.Stages, "stages", 0, "how many topics messages go through, one after the other")
 	fs.IntVar(&flags.Replays, "replays", 0, "how many more readers read all that is kept, again and again (leat only)")
-	fs.DurationVar(&flags.Stop, "stop", 0, "for how long readers and subscribers stand still when measuring begins, such as 3s")
-	fs.DurationVar(&flags.Duration, "duration", 0, "how long to measure, such as 30s")
-	fs.DurationVar(&flags.Warmup, "warmup", 0, "how long to run before that, such as 1s")
-	fs.Int64Var(&flags.Messages, "messages", 0, "end after so many `messages`, warm-up included; 0: no limit but -duration")
-	fs.Uint64Var(&flags.Seed, "seed", 0, "a number from 0 that decides bytes, times, sizes, keys and what fails; same seed, same stream")
+	fs.DurationVar(&flags.Stop, "stop", 0, "for how long readers and subscribers stand still when measuring begins")
+	fs.DurationVar(&flags.Duration, "duration", 0, "how long to measure")
+	fs.DurationVar(&flags.Warmup, "warmup", 0, "how long to run before that")
+	fs.Var(countValue{&flags.Messages}, "messages", "end after so many `messages`, warm-up included, if -duration is not over before")
+	fs.Uint64Var(&flags.Seed, "seed", 0, "decides bytes, times, sizes, keys and what fails; same seed, same stream")
 	fs.Var(parsed[slo.SLO]{&o.slo, slo.Parse}, "slo", "what the run is to meet, or else exit with 99, `objectives` as these: "+slo.Forms())
-	fs.BoolVar(&o.floor, "floor", true, "measure what the generator does by itself, before the run: true or false")
+	fs.BoolVar(&o.floor, "floor", true, "measure what the generator does by itself, before the run")
 	fs.BoolVar(&o.quiet, "q", false, "no view while it runs, only the result")
 	o.out.flags(fs)
 	o.process.flags(fs)
@@ -188,13 +184,13 @@ func (o *options) flagSet(flags *load.Scenario, name, engine *string) *flag.Flag
 	fs.BoolVar(&g.Poll, "poll", false, "members poll instead of being called")
 	fs.IntVar(&g.Concurrency, "concurrency", 0, "how many handlers of one member may run at a time; 0: the engine's choice")
 	fs.DurationVar(&g.Handler, "handler", 0, "`time` that a handler takes for each message: it sleeps, and below 200us computes")
-	fs.Float64Var(&g.Fail, "fail", 0, "`share` of all deliveries that fail, 0 to 0.9")
+	fs.Float64Var(&g.Fail, "fail", 0, "`share` of all deliveries that fail")
 	fs.IntVar(&g.Deliveries, "deliveries", 0, "how often a message is delivered before it becomes a dead letter")
 	fs.DurationVar(&g.Backoff, "backoff", 0, "how long after a failure a message is delivered again")
-	fs.Var(slowValue{g}, "slow", "`time` that the first member takes in the second half of the measured time, or hang")
+	fs.Var(slowValue{g}, "slow", "`time` that the first member takes in the second half of the measured time")
 	fs.DurationVar(&g.Timeout, "timeout", 0, "after how long without progress a member loses what it has; 0: the engine's choice, 1s with -slow hang")
 	fs.DurationVar(&g.Churn, "churn", 0, "after how long, again and again, one member joins and one leaves")
-	fs.Float64Var(&g.Evict, "evict", 0, "`share` of those that leave by force, 0 to 1")
+	fs.Float64Var(&g.Evict, "evict", 0, "`share` of those that leave by force")
 	return fs
 }
 
@@ -208,6 +204,7 @@ func (o *options) parse(args []string, stderr io.Writer, command string, more fu
 	if more != nil {
 		more(fs)
 	}
+	withForms(fs)
 	fail := func(format string, a ...any) error {
 		return complain(stderr, command, fmt.Errorf(format, a...))
 	}
@@ -258,9 +255,44 @@ func (o *options) parse(args []string, stderr io.Writer, command string, more fu
 		}
 	}
 	if err := load.Check(o.target, o.scenario); err != nil {
-		return fail("%w", plain(err, *o))
+		err = plain(err, *o)
+		if rest, ok := strings.CutPrefix(err.Error(), "-rate "); ok && command == "sweep" {
+			err = errors.New("-from " + rest) // the first rate
+		}
+		return fail("%w", err)
+	}
+	in := []fileOf{{"file", o.file}}
+	for flag, form := range map[string]string{"keys": o.scenario.Keys.String(), "sizes": o.scenario.Sizes.String()} {
+		if name, ok := strings.CutPrefix(form, "file:"); ok {
+			in = append(in, fileOf{flag, name})
+		}
+	}
+	if err := cmp.Or(o.askable(), distinct(in, slices.Concat(o.out.files(), o.process.files()))); err != nil {
+		return fail("%w", err)
 	}
 	return nil
+}
+
+// askable says which objective is about something that the run does not measure.
+func (o *options) askable() error {
+	has := o.scenario.Figures()
+	for _, x := range o.slo {
+		if !slices.Contains(has, x.Metric.Name) {
+			return fmt.Errorf("-slo %q: this run has no %s%s; it must be about %s", x, x.Metric.Name, without(x.Metric.Name), strings.Join(has, ", "))
+		}
+	}
+	return nil
+}
+
+// without says what a run lacks that has no such figure.
+func without(name string) string {
+	switch name {
+	case "delay", "late", "unsent":
+		return ", which needs -rate"
+	case "done", "overlapped", "miscounted", "uncommitted":
+		return ", which is of scenarios with a group"
+	}
+	return ", since nobody reads"
 }
 
 // complain tells of an error in a line, and in another one where to look.
@@ -286,8 +318,8 @@ func (o *options) override(from *load.Scenario, f *flag.Flag) error {
 	case x.kind == groupsOnly && !group:
 		return fmt.Errorf("-%s is for scenarios with a group: -scenario %s", f.Name, strings.Join(groupNames(), ", "))
 	case f.Name == "deliveries" && from.Group.Deliveries == 0, f.Name == "backoff" && from.Group.Backoff == 0,
-		f.Name == "size" && from.Size == 0:
-		return fmt.Errorf("-%s is 0: must be above 0", f.Name)
+		f.Name == "size" && from.Size == 0, f.Name == "stages" && from.Stages == 0: // where 0 means the default
+		return fmt.Errorf("-%s is 0: must be %s", f.Name, forms[f.Name])
 	case f.Name == "kind" && from.Group.Kind == "":
 		return errors.New("-kind is empty: must be assigned, shared or broadcast")
 	}

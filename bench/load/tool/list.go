@@ -13,7 +13,8 @@ import (
 // runList lists the scenarios.
 func runList(args []string, stdout, stderr io.Writer) int {
 	fs := newFlags("leatload list")
-	more := fs.Bool("v", false, "show all flags that make the scenario, too: true or false")
+	more := fs.Bool("v", false, "show all flags that make the scenario, too")
+	withForms(fs)
 	names, err := parseMixed(fs, args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):

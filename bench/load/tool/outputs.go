@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -16,8 +15,27 @@ import (
 	"github.com/leatlog/leat/bench/load/export"
 )
 
-// outputs are the files that a run is to write.
-type outputs struct{ json, csv, hgrm, hlog string }
+// outputs are the files that a run, or a search, is to write.
+type outputs struct{ json, csv, hgrm, hlog, page string }
+
+// files lists them all.
+func (o *outputs) files() []fileOf {
+	list := []fileOf{{"json", o.json}, {"csv", o.csv}, {"hlog", o.hlog}, {"o", o.page}}
+	for _, x := range o.hgrms() {
+		list = append(list, fileOf{"hgrm", x.file})
+	}
+	return list
+}
+
+// hgrms lists the files of percentiles, and of which latency each is.
+func (o *outputs) hgrms() (list []struct{ of, file string }) {
+	for _, of := range []string{"e2e", "publish", "delay"} {
+		if strings.Contains(o.hgrm, "%") || of == "e2e" && o.hgrm != "" {
+			list = append(list, struct{ of, file string }{of, strings.Replace(o.hgrm, "%", of, 1)})
+		}
+	}
+	return list
+}
 
 func (o *outputs) flags(fs *flag.FlagSet) {
 	fs.StringVar(&o.json, "json", "", "write the result as JSON to this `file`; - is standard output. leatload compare, report and -file read it")
@@ -29,12 +47,15 @@ func (o *outputs) flags(fs *flag.FlagSet) {
 }
 
 // toStdout reports whether standard output belongs to one of them.
-func (o *outputs) toStdout() bool { return o.json == "-" || o.csv == "-" }
+func (o *outputs) toStdout() bool { return o.json == "-" || o.csv == "-" || o.page == "-" }
 
 // check says what is wrong with the flags.
 func (o *outputs) check() error {
 	if o.json == "-" && o.csv == "-" {
 		return errors.New("-json and -csv are both -: only one of them can be standard output")
+	}
+	if o.json == "-" && o.page == "-" {
+		return errors.New("-o and -json are both -: only one of them can be standard output")
 	}
 	for name, file := range map[string]string{"hgrm": o.hgrm, "hlog": o.hlog} {
 		if file == "-" {
@@ -57,25 +78,15 @@ func (o *outputs) open(s *load.Scenario, stdout io.Writer) (ws []writer, err err
 		if err != nil || file == "" {
 			return
 		}
-		w := writer{name, nopCloser{stdout}, write}
-		if file != "-" {
-			var f *os.File
-			if f, err = os.Create(file); err != nil {
-				err = fmt.Errorf("-%s: %w", name, err)
-				return
-			}
-			w.to = f
+		var to io.WriteCloser
+		if to, err = openOut(name, file, stdout); err == nil {
+			ws = append(ws, writer{name, to, write})
 		}
-		ws = append(ws, w)
 	}
 	add("json", o.json, func(w io.Writer, r *load.Result) error { return r.WriteJSON(w) })
 	add("csv", o.csv, func(w io.Writer, r *load.Result) error { return export.CSV(w, r.Windows) })
-	if strings.Contains(o.hgrm, "%") {
-		for _, which := range []string{"e2e", "publish", "delay"} {
-			add("hgrm", strings.Replace(o.hgrm, "%", which, 1), hgrm(which))
-		}
-	} else {
-		add("hgrm", o.hgrm, hgrm("e2e"))
+	for _, x := range o.hgrms() {
+		add("hgrm", x.file, hgrm(x.of))
 	}
 	var log *logger
 	if o.hlog != "" {
@@ -147,8 +158,3 @@ func (l *logger) interval(from, to time.Duration, e2e, publish, delay *load.Hist
 }
 
 func (l *logger) end() error { return errors.Join(l.err, l.w.Flush()) }
-
-// nopCloser is a writer whose Close does nothing.
-type nopCloser struct{ io.Writer }
-
-func (nopCloser) Close() error { return nil }

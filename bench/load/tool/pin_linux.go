@@ -2,11 +2,26 @@ package tool
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"strconv"
 
 	"golang.org/x/sys/unix"
 )
+
+// pinnable says which of these processors are not there for this process, and which are.
+func pinnable(cpus []int) error {
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil {
+		return err
+	}
+	for _, c := range cpus {
+		if !set.IsSet(c) {
+			return fmt.Errorf("processor %d is not there, or not for this process: must be of %s", c, ranges(set.IsSet, len(set)*64))
+		}
+	}
+	return nil
+}
 
 // pin lets all threads of the process run on these processors only, and so those that they start. It returns what undoes that.
 func pin(cpus []int) (undo func(), err error) {
@@ -15,9 +30,6 @@ func pin(cpus []int) (undo func(), err error) {
 		return nil, err
 	}
 	for _, c := range cpus {
-		if !before.IsSet(c) {
-			return nil, errors.New("processor " + strconv.Itoa(c) + " is not there, or not for this process")
-		}
 		set.Set(c)
 	}
 	if err := pinThreads(&set); err != nil {

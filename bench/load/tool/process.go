@@ -4,8 +4,8 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"math"
-	"os"
 	"runtime"
 	"runtime/debug"
 	"runtime/pprof"
@@ -31,8 +31,8 @@ type process struct {
 }
 
 func (p *process) flags(fs *flag.FlagSet) {
-	fs.IntVar(&p.procs, "procs", 0, "GOMAXPROCS, 1 to 65536: how many processors Go uses; 0: as it is")
-	fs.StringVar(&p.gc, "gc", "", "GOGC: a `percent` from 1 on, or off; empty: as it is")
+	fs.IntVar(&p.procs, "procs", 0, "GOMAXPROCS, how many processors Go uses")
+	fs.StringVar(&p.gc, "gc", "", "GOGC: a `percent` from 1 to 1000000, or off; empty: as it is")
 	fs.StringVar(&p.memLimit, "memlimit", "", "GOMEMLIMIT: `bytes`, with KiB, MiB or GiB after the number, such as 512MiB, or off; empty: as it is")
 	fs.StringVar(&p.pin, "pin", "", "the `processors` to run on, such as 0,1 or 0-3 (on Linux); all threads may run on each of them")
 	fs.StringVar(&p.cpu, "cpuprofile", "", "write a CPU profile to this `file`")
@@ -40,18 +40,26 @@ func (p *process) flags(fs *flag.FlagSet) {
 	fs.StringVar(&p.trace, "trace", "", "write an execution trace to this `file`: keep the run short")
 }
 
-// check reads the flags that are text.
+// gcMost is the largest percentage of the collector that makes a difference to off.
+const gcMost = 1_000_000
+
+// files lists what is to be written.
+func (p *process) files() []fileOf {
+	return []fileOf{{"cpuprofile", p.cpu}, {"memprofile", p.heap}, {"trace", p.trace}}
+}
+
+// check reads the flags that are text, and says what is wrong with them.
 func (p *process) check() (err error) {
 	if p.procs < 0 || p.procs > 1<<16 {
-		return fmt.Errorf("-procs is %d: must be 1 to 65536, or 0 for as it is", p.procs)
+		return fmt.Errorf("-procs is %d: must be 1 to 65536, or 0 (as it is)", p.procs)
 	}
 	switch p.gc {
 	case "":
 	case "off":
 		p.gcPercent = -1
 	default:
-		if p.gcPercent, err = strconv.Atoi(strings.TrimSuffix(p.gc, "%")); err != nil || p.gcPercent < 1 {
-			return fmt.Errorf("-gc %q: must be a percentage from 1 on, such as 100, or off", p.gc)
+		if p.gcPercent, err = strconv.Atoi(strings.TrimSuffix(p.gc, "%")); err != nil || p.gcPercent < 1 || p.gcPercent > gcMost {
+			return fmt.Errorf("-gc %q: must be a percentage from 1 to %d, such as 100, or off", p.gc, gcMost)
 		}
 	}
 	if p.memLimit != "" {
@@ -59,9 +67,17 @@ func (p *process) check() (err error) {
 			return fmt.Errorf("-memlimit %q: must be a number of bytes above 0, with KiB, MiB or GiB after it if you like, or off", p.memLimit)
 		}
 	}
+	for _, f := range p.files() {
+		if f.name == "-" {
+			return fmt.Errorf("%s: must be a file", f)
+		}
+	}
 	if p.pin != "" {
 		if p.cpus, err = parseCPUs(p.pin); err != nil {
 			return fmt.Errorf("-pin %q: must be numbers of processors from 0 on, such as 0,1 or 0-3", p.pin)
+		}
+		if err := pinnable(p.cpus); err != nil {
+			return fmt.Errorf("-pin %q: %w", p.pin, err)
 		}
 	}
 	return nil
@@ -111,6 +127,26 @@ func parseCPUs(text string) (cpus []int, err error) {
 	return slices.Compact(cpus), nil
 }
 
+// ranges writes the numbers below n that are in, as -pin takes them: 0-3,6.
+func ranges(in func(int) bool, n int) string {
+	var parts []string
+	for i := 0; i < n; i++ {
+		if !in(i) {
+			continue
+		}
+		from := i
+		for i+1 < n && in(i+1) {
+			i++
+		}
+		if part := strconv.Itoa(from); i > from {
+			parts = append(parts, part+"-"+strconv.Itoa(i))
+		} else {
+			parts = append(parts, part)
+		}
+	}
+	return strings.Join(parts, ",")
+}
+
 // apply does it. What it returns ends it: it writes what was to be written, and makes everything as it was.
 func (p *process) apply() (end func() error, err error) {
 	var undo []func() error
@@ -150,23 +186,22 @@ func (p *process) apply() (end func() error, err error) {
 	}
 	for _, x := range []struct {
 		name, file string
-		start      func(*os.File) error
-		stop       func(*os.File) error
+		start      func(io.Writer) error
+		stop       func(io.Writer) error
 	}{
-		{"memprofile", p.heap, func(*os.File) error { return nil }, func(f *os.File) error { runtime.GC(); return pprof.WriteHeapProfile(f) }},
-		{"trace", p.trace, func(f *os.File) error { return trace.Start(f) }, func(*os.File) error { trace.Stop(); return nil }},
-		{"cpuprofile", p.cpu, func(f *os.File) error { return pprof.StartCPUProfile(f) }, func(*os.File) error { pprof.StopCPUProfile(); return nil }},
+		{"memprofile", p.heap, func(io.Writer) error { return nil }, func(w io.Writer) error { runtime.GC(); return pprof.WriteHeapProfile(w) }},
+		{"trace", p.trace, trace.Start, func(io.Writer) error { trace.Stop(); return nil }},
+		{"cpuprofile", p.cpu, pprof.StartCPUProfile, func(io.Writer) error { pprof.StopCPUProfile(); return nil }},
 	} {
 		if x.file == "" {
 			continue
 		}
-		f, err := os.Create(x.file)
-		if err == nil {
-			if err = x.start(f); err != nil {
-				err = errors.Join(err, f.Close())
-			}
-		}
+		f, err := openOut(x.name, x.file, nil)
 		if err != nil {
+			return nil, errors.Join(err, end())
+		}
+		if err = x.start(f); err != nil {
+			_ = f.Close()
 			return fail(x.name, err)
 		}
 		undo = append(undo, func() error {

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"github.com/leatlog/leat/bench/load"
@@ -96,6 +97,12 @@ func (o options) run(ctx context.Context, stdout, stderr io.Writer) int {
 		return fail(err)
 	}
 	defer func() { _ = closeAll(files) }() // again, if the run has a result
+	removeDir, err := o.makeDir()
+	if err != nil {
+		_ = fail(err)
+		return exitUsage
+	}
+	defer removeDir()
 	end, err := o.process.apply()
 	if err != nil {
 		return fail(err)
@@ -127,6 +134,24 @@ func (o options) run(ctx context.Context, stdout, stderr io.Writer) int {
 		}
 	}
 	return code
+}
+
+// makeDir makes the directory for files that messages are kept in. What it returns removes what it has made.
+func (o options) makeDir() (undo func(), err error) {
+	s := &o.scenario
+	switch {
+	case s.Sync == "":
+		return func() {}, nil
+	case s.Dir == "":
+		if undo, err = makeDir(os.TempDir()); err != nil {
+			err = fmt.Errorf("-dir is empty, and -sync needs one: must be a directory, since that for temporary files takes none: %w", err)
+		}
+		return undo, err
+	}
+	if undo, err = makeDir(s.Dir); err != nil {
+		err = fmt.Errorf("-dir %q: must be a directory in which files can be made, or can be one: %w", s.Dir, err)
+	}
+	return undo, err
 }
 
 // measure makes one run.

@@ -1,7 +1,6 @@
 package tool
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,38 +19,23 @@ const (
 	sweepSLO      = "e2e.p99<1ms"
 	sweepDuration = 2 * time.Second
 	sweepWarmup   = 300 * time.Millisecond
+	rateMost      = 1e12
 )
-
-// swept is the JSON form of a search.
-type swept struct {
-	Schema int          `json:"schema"` // of the results
-	SLO    string       `json:"slo"`
-	Ending sweep.Ending `json:"ending"`
-	Knee   float64      `json:"knee_msgs_per_s"`
-	Above  float64      `json:"above_msgs_per_s"`
-	Text   string       `json:"text"`
-	Points []sweptPoint `json:"points"`
-}
-
-type sweptPoint struct {
-	Rate float64       `json:"rate"`
-	Met  bool          `json:"met"`
-	Runs []load.Result `json:"runs"`
-}
 
 // runSweep searches for the highest rate that meets the objectives.
 func (o options) runSweep(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	var c sweep.Config
-	var page string
-	o.prepare = func(given map[string]bool) error { return o.prepareSweep(&c, given, page) }
+	o.prepare = func(given map[string]bool) error { return o.prepareSweep(&c, given) }
 	err := o.parse(args, stderr, "sweep", func(fs *flag.FlagSet) {
 		c.From = 10_000
-		fs.Var(rateValue{&c.From}, "from", "the first `rate`, an easy one, in messages a second, above 0")
-		fs.Var(rateValue{&c.To}, "to", "a `rate` that is not exceeded, above -from; 0: none")
-		fs.Float64Var(&c.Factor, "factor", 2, "by how much the rate is raised while all is well, above 1")
-		fs.Float64Var(&c.Precision, "precision", 0.05, "how near the knee is to be found, as a `fraction`, 0.001 to 1")
-		fs.IntVar(&c.Runs, "runs", 60, "the most runs that are made, from 1 on")
-		fs.StringVar(&page, "o", "", "write an HTML page with the curve of latency against rate to this `file`; - is standard output")
+		fs.Var(rateValue{&c.From}, "from", "the first `rate`, an easy one, in messages a second")
+		fs.Var(rateValue{&c.To}, "to", "a `rate` that is not exceeded")
+		fs.Float64Var(&c.Factor, "factor", 2, "by how much the rate is raised while all is well")
+		fs.Float64Var(&c.Precision, "precision", 0.05, "how near the knee is to be found, as a `fraction`")
+		fs.IntVar(&c.Runs, "runs", 60, "the most runs that are made")
+		fs.StringVar(&o.out.page, "o", "", "write an HTML page with the curve of latency against rate to this `file`; - is standard output")
+		fs.Lookup("json").Usage = "write all results as JSON to this `file`; - is standard output. leatload report makes a page of it, and -file runs at the knee"
+		fs.Lookup("q").Usage = "no line for each run, only what is found"
 	}, sweepUsage)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -59,28 +43,26 @@ func (o options) runSweep(ctx context.Context, args []string, stdout, stderr io.
 	case err != nil:
 		return exitUsage
 	}
-	return o.sweep(ctx, c, page, stdout, stderr)
+	return o.sweep(ctx, c, stdout, stderr)
 }
 
 // prepareSweep sets what a search has by itself, and says what is wrong with its flags.
-func (o *options) prepareSweep(c *sweep.Config, given map[string]bool, page string) error {
+func (o *options) prepareSweep(c *sweep.Config, given map[string]bool) error {
 	switch {
 	case given["rate"]:
 		return errors.New("-rate is what sweep searches for: use -from, and -to")
-	case !(c.From > 0):
-		return fmt.Errorf("-from is %v: must be above 0", c.From)
-	case c.To != 0 && !(c.To > c.From):
-		return fmt.Errorf("-to is %v: must be above -from, which is %v, or 0", c.To, c.From)
-	case !(c.Factor > 1):
-		return fmt.Errorf("-factor is %v: must be above 1", c.Factor)
+	case !(c.From > 0 && c.From <= rateMost):
+		return fmt.Errorf("-from is %v: must be above 0, at most 1e12", c.From)
+	case c.To != 0 && !(c.To > c.From && c.To <= rateMost):
+		return fmt.Errorf("-to is %v: must be above -from, which is %v, and at most 1e12, or 0", c.To, c.From)
+	case !(c.Factor > 1 && c.Factor <= 1000):
+		return fmt.Errorf("-factor is %v: must be above 1, at most 1000", c.Factor)
 	case !(c.Precision >= 0.001 && c.Precision <= 1):
 		return fmt.Errorf("-precision is %v: must be 0.001 to 1", c.Precision)
-	case c.Runs < 1:
-		return fmt.Errorf("-runs is %d: must be from 1 on", c.Runs)
+	case c.Runs < 1 || c.Runs > 10_000:
+		return fmt.Errorf("-runs is %d: must be 1 to 10000", c.Runs)
 	case o.out.csv != "" || o.out.hgrm != "" || o.out.hlog != "":
 		return errors.New("-csv, -hgrm and -hlog are of one run: use them with leatload run, and -rate")
-	case page == "-" && o.out.json == "-":
-		return errors.New("-o and -json are both -: only one of them can be standard output")
 	}
 	s := &o.scenario
 	s.Rate = c.From
@@ -102,19 +84,40 @@ func (o *options) prepareSweep(c *sweep.Config, given map[string]bool, page stri
 }
 
 // sweep searches, shows what it finds, and writes it.
-func (o *options) sweep(ctx context.Context, c sweep.Config, page string, stdout, stderr io.Writer) int {
+func (o *options) sweep(ctx context.Context, c sweep.Config, stdout, stderr io.Writer) int {
 	text := stdout
-	if o.out.json == "-" || page == "-" {
+	if o.out.toStdout() {
 		text = stderr
 	}
-	end, err := o.process.apply()
-	if err != nil {
+	fail := func(err error) int {
 		fmt.Fprintf(stderr, "leatload: %v\n", err)
 		return exitFailed
 	}
-	fmt.Fprintf(text, "leatload: the highest rate at which %s on %s meets %s\n", o.scenario.Name, o.target.Name(), o.slo)
+	jsonTo, err := openOut("json", o.out.json, stdout)
+	if err != nil {
+		return fail(err)
+	}
+	defer closeOut(jsonTo)
+	pageTo, err := openOut("o", o.out.page, stdout)
+	if err != nil {
+		return fail(err)
+	}
+	defer closeOut(pageTo)
+	removeDir, err := o.makeDir()
+	if err != nil {
+		_ = fail(err)
+		return exitUsage
+	}
+	defer removeDir()
+	end, err := o.process.apply()
+	if err != nil {
+		return fail(err)
+	}
+	if !o.quiet {
+		fmt.Fprintf(text, "leatload: the highest rate at which %s on %s meets %s\n", o.scenario.Name, o.target.Name(), o.slo)
+		c.Step = func(r sweep.Run) { step(text, r) }
+	}
 	wrong := false
-	c.Step = func(r sweep.Run) { step(text, r) }
 	knee, err := sweep.Find(ctx, c, func(ctx context.Context, rate float64) (sweep.Outcome, error) {
 		s := o.scenario
 		s.Rate = rate
@@ -135,17 +138,18 @@ func (o *options) sweep(ctx context.Context, c sweep.Config, page string, stdout
 	})
 	interrupted := ctx.Err() != nil
 	if err != nil && !interrupted {
-		fmt.Fprintf(stderr, "leatload: %v\n", err)
 		_ = end()
-		return exitFailed
+		return fail(err)
 	}
-	fmt.Fprintf(text, "\n%s\n", knee)
+	if !o.quiet {
+		fmt.Fprintln(text)
+	}
+	fmt.Fprintln(text, knee)
 	if interrupted {
 		fmt.Fprintln(text, "INTERRUPTED")
 	}
-	if err := errors.Join(end(), o.writeSweep(knee, page, stdout)); err != nil {
-		fmt.Fprintf(stderr, "leatload: %v\n", err)
-		return exitFailed
+	if err := errors.Join(end(), o.writeSweep(knee, jsonTo, pageTo)); err != nil {
+		return fail(err)
 	}
 	switch {
 	case wrong:
@@ -184,50 +188,31 @@ func verdict(met bool, res *load.Result) string {
 	return "met"
 }
 
-// writeSweep writes the JSON and the page.
-func (o *options) writeSweep(k sweep.Knee, page string, stdout io.Writer) error {
-	all := swept{
-		Schema: load.Schema, SLO: o.slo.String(), Ending: k.Ending, Knee: k.Knee, Above: k.Above, Text: k.String(), Points: []sweptPoint{},
+// closeOut closes an output, if there is one.
+func closeOut(w io.WriteCloser) {
+	if w != nil {
+		_ = w.Close() // after what was written has been closed, it does nothing
 	}
-	var runs []report.Run
-	for _, p := range k.Points {
-		x := sweptPoint{Rate: p.Rate, Met: p.Met}
-		for _, r := range p.Runs {
-			res, ok := r.Result.(load.Result)
-			if !ok {
-				continue
-			}
-			x.Runs = append(x.Runs, res)
-			var b bytes.Buffer
-			if err := res.WriteJSON(&b); err != nil {
-				return err
-			}
-			run, err := report.Read(load.FormatRate(r.Rate)+" msgs/s", &b)
-			if err != nil {
-				return err
-			}
-			run.Verdict = verdict(r.Met, &res)
-			runs = append(runs, run)
-		}
-		all.Points = append(all.Points, x)
+}
+
+// writeSweep writes the JSON and the page, as far as they are asked for.
+func (o *options) writeSweep(k sweep.Knee, jsonTo, pageTo io.WriteCloser) error {
+	all, runs, err := sweptOf(k, o.slo.String())
+	if err != nil {
+		return err
 	}
-	if o.out.json != "" {
-		err := writeTo(o.out.json, stdout, func(w io.Writer) error {
-			e := json.NewEncoder(w)
-			e.SetIndent("", "  ")
-			return e.Encode(all)
-		})
-		if err != nil {
+	if jsonTo != nil {
+		e := json.NewEncoder(jsonTo)
+		e.SetIndent("", "  ")
+		if err := errors.Join(e.Encode(all), jsonTo.Close()); err != nil {
 			return fmt.Errorf("-json: %w", err)
 		}
 	}
-	if page == "" || len(runs) == 0 {
+	if pageTo == nil || len(runs) == 0 {
 		return nil
 	}
-	err := writeTo(page, stdout, func(w io.Writer) error {
-		return report.WriteSweep(w, runs, report.Sweep{SLO: all.SLO, Knee: k.Knee, Text: all.Text}, report.Options{Foot: foot()})
-	})
-	if err != nil {
+	err = report.WriteSweep(pageTo, runs, all.head(), report.Options{Foot: foot()})
+	if err = errors.Join(err, pageTo.Close()); err != nil {
 		return fmt.Errorf("-o: %w", err)
 	}
 	return nil
@@ -244,10 +229,10 @@ repeated, since machines are busy now and then. Each run takes %v (change it wit
   leatload sweep -scenario fan-out -engine chan -from 1e5 -o curve.html
   leatload sweep -slo 'e2e.p99.9<1ms,cores<1' -json sweep.json
 
-All flags of leatload run that say what to load apply, but -rate.
+All flags of leatload run that say what to load apply, but -rate: that is what is searched for.
 
 `, sweepSLO, sweepDuration)
-	flagList(w, fs)
+	flagList(w, fs, "rate", "csv", "hgrm", "hlog")
 	fmt.Fprint(w, `
 Exit code: 0 found, or as high as -to; 1 a run failed; 2 a run was wrong (or the arguments make no sense); 99 not even low rates met.
 `)

@@ -96,7 +96,7 @@ of that; a rate counts as reached if it was until then. A second Ctrl-C kills.
 // flagLine tells of a flag, on as many lines as that takes.
 func flagLine(w io.Writer, f *flag.Flag, more string) {
 	const indent, width = 27, 130
-	arg, text := flag.UnquoteUsage(f)
+	arg, text := told(f)
 	line := fmt.Sprintf("  %-*s", indent-3, "-"+f.Name+" "+arg)
 	for word := range strings.FieldsSeq(text + more) {
 		if len(line)+1+len(word) > width {

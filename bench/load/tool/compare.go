@@ -77,6 +77,9 @@ Exit code: 0 B is the same, better, or it cannot be told; 1 B is worse; 2 a run 
 		err = e.Encode(c)
 	} else {
 		err = c.WriteText(stdout)
+		if err == nil && c.Verdict == compare.Incomparable {
+			_, err = fmt.Fprintln(stdout, "(leatload compare -anyway compares them all the same)")
+		}
 	}
 	if err != nil {
 		fmt.Fprintf(stderr, "leatload: %v\n", err)

@@ -247,6 +247,7 @@ func TestCompare(t *testing.T) {
 	code, stdout, _ := call("compare", a, b)
 	assert.Equal(t, 3, code, "the loads differ")
 	assert.Contains(t, stdout, "not comparable")
+	assert.Contains(t, stdout, "\n(leatload compare -anyway compares them all the same)\n")
 	code, stdout, _ = call("compare", a, a, "-anyway", "-json")
 	assert.Equal(t, exitOK, code, "a run does not differ from itself")
 	var c struct{ Verdict string }

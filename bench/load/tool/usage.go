@@ -117,12 +117,12 @@ func defaultOf(name string, from engines) string {
 	v, ok := map[string]any{
 		"scenario": s.Name, "engine": from[0].Name(), "producers": s.Producers, "partitions": s.Partitions,
 		"readers": s.Readers, "subscribers": s.Subscribers, "size": s.Size, "rate": s.Rate,
-		"duration": s.Duration, "warmup": s.Warmup, "seed": s.Seed,
+		"duration": s.Duration, "warmup": s.Warmup, "seed": s.Seed, "floor": true,
 	}[name]
 	if !ok {
 		return ""
 	}
-	if slices.Contains([]string{"scenario", "engine", "size", "duration", "warmup", "seed"}, name) {
+	if slices.Contains([]string{"scenario", "engine", "size", "duration", "warmup", "seed", "floor"}, name) {
 		return fmt.Sprintf(" (default %v)", v)
 	}
 	return fmt.Sprintf(" (default: the scenario's; %v in %s)", v, s.Name)

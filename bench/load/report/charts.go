@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -287,23 +288,32 @@ func thin(all []window, s series, most int) (points []point) {
 	return points
 }
 
-// timeTable is the table for a chart over time. Runs whose windows do not end at the same times get rows of their own.
+// timeTable is the table for a chart over time, in order of time. Windows of runs that do not end at the same times get rows of their own.
 func timeTable(runs []Run, s series) table {
-	t := table{Caption: s.title + " over time", Head: names(runs)}
-	at := map[string]int{}
+	type at struct {
+		x float64
+		row
+	}
+	var rows []at
+	byName := map[string]int{}
 	for r := range runs {
 		for _, q := range thin(runs[r].Windows, s, mostRows) {
 			name := fmt.Sprintf("%.3g s", q.x)
-			i, ok := at[name]
+			i, ok := byName[name]
 			if !ok {
-				i = len(t.Rows)
-				at[name] = i
-				t.Rows = append(t.Rows, row{Name: name, Cells: make([]string, len(runs))})
+				i = len(rows)
+				byName[name] = i
+				rows = append(rows, at{q.x, row{Name: name, Cells: make([]string, len(runs))}})
 			}
 			if !math.IsNaN(q.y) {
-				t.Rows[i].Cells[r] = s.label(q.y)
+				rows[i].Cells[r] = s.label(q.y)
 			}
 		}
+	}
+	slices.SortStableFunc(rows, func(a, b at) int { return cmp.Compare(a.x, b.x) })
+	t := table{Caption: s.title + " over time", Head: names(runs)}
+	for _, r := range rows {
+		t.Rows = append(t.Rows, r.row)
 	}
 	return t
 }

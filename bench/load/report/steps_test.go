@@ -1,10 +1,15 @@
 package report_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/leatlog/leat/bench/load/report"
 )
 
 // stepped is a result of a ramp with two windows in each step, of which the second has the worse figures.
@@ -45,4 +50,31 @@ func TestWrite_Steps(t *testing.T) {
 	page = write(t, read(t, "many", many))
 	assert.NotContains(t, page, `class="edge"`, "so many would cover what there is to see")
 	assert.Contains(t, page, "The steps of many")
+}
+
+// TestWrite_TimesInOrder: the table of a chart over time is in order of time, also if the windows of runs do not end together.
+func TestWrite_TimesInOrder(t *testing.T) {
+	run := func(name string, ends ...float64) report.Run {
+		var windows []object
+		from := 0.0
+		for _, to := range ends {
+			windows = append(windows, object{"from_s": from, "to_s": to, "rate_msgs_per_s": 5})
+			from = to
+		}
+		data, err := json.Marshal(object{"schema": 1, "rate_msgs_per_s": 1, "windows": windows})
+		require.NoError(t, err)
+		r, err := report.Read(name, bytes.NewReader(data))
+		require.NoError(t, err)
+		return r
+	}
+	page := write(t, run("a", 1, 2.5, 4), run("b", 1.5, 2.5, 3.5))
+	_, rows, ok := strings.Cut(page, "<caption>Messages a second over time</caption>")
+	require.True(t, ok)
+	rows, _, _ = strings.Cut(rows, "</table>")
+	at := -1
+	for _, time := range []string{"1 s", "1.5 s", "2.5 s", "3.5 s", "4 s"} {
+		i := strings.Index(rows, `<th scope="row">`+time+"</th>")
+		assert.Greater(t, i, at, time)
+		at = i
+	}
 }

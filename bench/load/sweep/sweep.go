@@ -74,13 +74,17 @@ type Knee struct {
 
 // String says it in a sentence.
 func (k Knee) String() string {
+	text := fmt.Sprintf("the highest rate that meets the SLO is %s a second (%s does not)", figure(k.Knee), figure(k.Above))
 	switch {
-	case k.Ending == TooHigh || k.Knee == 0:
-		return "no rate that was tried meets the SLO"
+	case k.Knee == 0:
+		text = "no rate that was tried meets the SLO"
 	case k.Above == 0:
-		return figure(k.Knee) + " a second still meets the SLO, and more was not tried"
+		text = figure(k.Knee) + " a second still meets the SLO, and more was not tried"
 	}
-	return fmt.Sprintf("the highest rate that meets the SLO is %s a second (%s does not)", figure(k.Knee), figure(k.Above))
+	if k.Ending == OutOfRun {
+		text += "; the search was not over when its runs were used up"
+	}
+	return text
 }
 
 // figure writes a rate with four digits: 1.414 M, 14.14 k.

@@ -114,7 +114,7 @@ func TestFind_Ends(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, sweep.OutOfRun, k.Ending)
 	assert.Equal(t, []float64{141, 200}, []float64{math.Trunc(k.Knee), k.Above})
-	assert.Equal(t, "the highest rate that meets the SLO is 141.4 a second (200 does not)", k.String())
+	assert.Equal(t, "the highest rate that meets the SLO is 141.4 a second (200 does not); the search was not over when its runs were used up", k.String())
 }
 
 func TestFind_Stops(t *testing.T) {

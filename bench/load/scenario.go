@@ -113,6 +113,9 @@ const (
 	maxReaders         = 10_000 // of each kind; each has a goroutine, and counters for each partition
 	maxStages          = 16
 	maxMessages        = 1e15
+	maxBuffers         = 4 << 30 // bytes, of all producers together
+	maxLanes           = 1 << 18 // readers of all partitions together, each with a goroutine and a window of messages
+	maxCounters        = 1 << 26 // of producers, in all lanes together; some tens of bytes each
 	maxTime            = 365 * 24 * time.Hour // of everything that takes time: a sum of some is a time still
 )
 
@@ -156,18 +159,34 @@ func (s Scenario) withDefaults() (Scenario, error) {
 	if sizesErr == nil {
 		least = s.Sizes.Least()
 	}
+	s.fits(check)
 	check(least >= MinSize && s.Size <= maxSize, "size is %d: must be %d to %d", least, MinSize, maxSize)
 	check(s.Rate >= 0 && s.Rate <= 1e12, "rate is %v: must be 0 (as fast as possible) to 1e12", s.Rate)
 	check(s.Sync == "" || s.Group.Kind == "", "sync is %q: a scenario with a group is in memory", s.Sync)
 	check(s.Sync != "" || s.Dir == "", "dir is %q: it needs sync", s.Dir)
 	check(s.Duration > 0 && s.Duration <= maxTime, "duration is %v: must be above 0, at most %s", s.Duration, maxTimeText)
 	check(s.Rate == 0 || s.Rate*s.Duration.Seconds() >= 1 || s.Duration <= 0,
-		"rate is %v: that is not one message in the %v that are measured", s.Rate, s.Duration)
+		"rate is %v: that is not one message in the %v that are measured; must be at least %.6g, or duration longer", s.Rate, s.Duration, 1/s.Duration.Seconds())
 	check(s.Warmup >= 0 && s.Warmup <= maxTime, "warmup is %v: must be 0 to %s", s.Warmup, maxTimeText)
 	check(s.Messages >= 0 && s.Messages <= maxMessages, "messages is %d: must be 0 (no limit) to 1e15", s.Messages)
 	check(s.SampleEvery >= 1, "sample every is %d: must be at least 1", s.SampleEvery)
 	check(s.Patience > 0 && s.Patience <= maxTime, "patience is %v: must be above 0, at most %s", s.Patience, maxTimeText)
 	return s, bad
+}
+
+// fits checks that what grows with several numbers at once has room in memory: no machine has it for the most of all of them. It leaves
+// alone what is out of its own bounds.
+func (s *Scenario) fits(check func(ok bool, format string, args ...any)) {
+	producers, partitions, each := int64(s.Producers), int64(s.Partitions), int64(s.Consumers())
+	if min(producers, partitions) < 1 || max(producers, partitions, each) > 1<<17 || s.Size > maxSize {
+		return
+	}
+	check(producers*int64(s.Size) <= maxBuffers,
+		"producers is %d: with buffers of %d bytes it must be 1 to %d", producers, s.Size, maxBuffers/int64(max(s.Size, 1)))
+	check(partitions*each <= maxLanes, "partitions is %d: with %d who read each of them it must be 1 to %d", partitions, each, maxLanes/max(each, 1))
+	check(partitions*producers*(each+1) <= maxCounters,
+		"partitions is %d: with %d producers whose messages %d count in each of them it must be 1 to %d", partitions, producers, each,
+		maxCounters/(producers*(each+1)))
 }
 
 // combine checks what does not go together.

@@ -17,7 +17,7 @@ import (
 func readFile(name string) (map[string]string, error) {
 	text, err := readAll(name)
 	if err != nil {
-		return nil, fmt.Errorf("-file: %w", err)
+		return nil, fmt.Errorf("-file: must be a file of JSON that can be read: %w", err)
 	}
 	values, err := settingsIn(text)
 	if err != nil {

@@ -74,7 +74,7 @@ func openOut(flag, name string, stdout io.Writer) (io.WriteCloser, error) {
 	_, missing := os.Lstat(name)
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o666)
 	if err != nil {
-		return nil, fmt.Errorf("-%s: %w", flag, err)
+		return nil, fmt.Errorf("-%s: must be a file that can be written: %w", flag, err)
 	}
 	return &outFile{f: f, created: errors.Is(missing, fs.ErrNotExist)}, nil
 }

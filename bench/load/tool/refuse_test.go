@@ -142,17 +142,22 @@ func TestRefused_Numbers(t *testing.T) {
 	for line, args := range map[string][]string{
 		"-size is 1073741824: must be 24 to 268435456": {"-size", "1073741824"},
 		`SIZE`: {"-sizes", "1073741824"},
-		"-stages is 0: must be a whole number, 1 to 16":                       {"-stages", "0"},
-		"-messages is 1000000000000001: must be 0 (no limit) to 1e15":         {"-messages", "1000000000000001"},
-		"-rate is 1e+300: must be 0 (as fast as possible) to 1e12":            {"-rate", "1e300"},
-		"-gc \"99999999\": must be a percentage from 1 to 1000000":            {"-gc", "99999999"},
-		"-factor is +Inf: must be above 1, at most 1000":                      {"sweep", "-factor", "inf"},
-		"-factor is NaN: must be above 1, at most 1000":                       {"sweep", "-factor", "nan"},
-		"-from is 1e+300: must be above 0, at most 1e12":                      {"sweep", "-from", "1e300"},
-		"-to is 1e+13: must be above -from, which is 10000, and at most 1e12": {"sweep", "-to", "1e13"},
-		"-from is 0.1: that is not one message in the 2s":                     {"sweep", "-from", "0.1"},
-		"-from is 1e+06: handlers that take 1ms":                              {"sweep", "-scenario", "shared", "-from", "1e6"},
-		"-runs is 10001: must be 1 to 10000":                                  {"sweep", "-runs", "10001"},
+		"-stages is 0: must be a whole number, 1 to 16":                                                               {"-stages", "0"},
+		"-messages is 1000000000000001: must be 0 (no limit) to 1e15":                                                 {"-messages", "1000000000000001"},
+		"-rate is 1e+300: must be 0 (as fast as possible) to 1e12":                                                    {"-rate", "1e300"},
+		"-gc \"99999999\": must be a percentage from 1 to 1000000":                                                    {"-gc", "99999999"},
+		"-factor is +Inf: must be above 1, at most 1000":                                                              {"sweep", "-factor", "inf"},
+		"-factor is NaN: must be above 1, at most 1000":                                                               {"sweep", "-factor", "nan"},
+		"-from is 1e+300: must be above 0, at most 1e12":                                                              {"sweep", "-from", "1e300"},
+		"-to is 1e+13: must be above -from, which is 10000, and at most 1e12":                                         {"sweep", "-to", "1e13"},
+		"-from is 0.1: that is not one message in the 2s":                                                             {"sweep", "-from", "0.1"},
+		"-from is 1e+06: handlers that take 1ms":                                                                      {"sweep", "-scenario", "shared", "-from", "1e6"},
+		"-producers is 65536: with buffers of 1000000 bytes it must be 1 to 4294":                                     {"-producers", "65536", "-size", "1000000"},
+		"-partitions is 65536: with 11 who read each of them it must be 1 to 23831":                                   {"-partitions", "65536", "-readers", "10"},
+		"-partitions is 5000: with 5000 producers whose messages 2 count in each of them it must be 1 to 4473":        {"-partitions", "5000", "-producers", "5000"},
+		"-partitions is 65536: with 10000 who read each of them it must be 1 to 26":                                   {"-scenario", "group", "-kind", "broadcast", "-members", "10000", "-partitions", "65536"},
+		"-rate is 20: that is not one message in the 20ms that are measured; must be at least 50, or duration longer": {"-rate", "20", "-duration", "20ms"},
+		"-runs is 10001: must be 1 to 10000":                                                                          {"sweep", "-runs", "10001"},
 	} {
 		if line == "SIZE" {
 			line = `for flag -sizes: stream: not a known form: "1073741824": size is "1073741824": must be a whole number from 24 to 268435456`
@@ -238,7 +243,7 @@ func TestRefused_Files(t *testing.T) {
 		assert.Contains(t, line, want)
 	}
 	if _, err := os.Stat("/dev/zero"); err == nil {
-		assert.Contains(t, refused(t, "-file", "/dev/zero"), "-file: /dev/zero: more than 256 MiB")
+		assert.Contains(t, refused(t, "-file", "/dev/zero"), "/dev/zero: more than 256 MiB")
 	}
 }
 

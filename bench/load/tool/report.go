@@ -62,7 +62,7 @@ from anywhere. Of a search that leatload sweep -json has written it makes the pa
 	}
 	err = writeTo(*out, stdout, func(w io.Writer) error { return p.write(w, report.Options{Title: *title, Foot: foot()}) })
 	if err != nil {
-		fmt.Fprintf(stderr, "leatload: -o: %v\n", err)
+		fmt.Fprintf(stderr, "leatload: -o: must be a file that can be written: %v\n", err)
 		return exitFailed
 	}
 	if *out != "-" {

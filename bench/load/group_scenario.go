@@ -65,22 +65,22 @@ func (c Group) combine(s *Scenario, check func(ok bool, format string, args ...a
 	slows := c.Hang || c.Slow > 0
 	check(c.Ack == "" || c.Mode == Manual, "ack is %q: only in mode %s are messages acknowledged", c.Ack, Manual)
 	check(!c.Poll || c.Kind != Broadcast, "poll: subscribers of kind %s are called; scenarios without a group have readers that pull", Broadcast)
-	check(!c.Poll || c.Concurrency <= 1, "concurrency is %d: a member that polls handles one message at a time", c.Concurrency)
+	check(!c.Poll || c.Concurrency <= 1, "concurrency is %d: a member that polls handles one message at a time; must be 0 or 1", c.Concurrency)
 	check(!c.Poll || c.Fail == 0 || c.Mode == Manual,
 		"fail is %v: what a member has polled it can refuse only in mode %s", c.Fail, Manual)
 	check(c.Ack != AckBatch || c.Fail == 0, "fail is %v: a batch is acknowledged as a whole; use ack %s", c.Fail, AckEach)
 	check(c.Ack != AckBatch || c.Kind != Shared || c.Poll,
 		"ack is %s: members of a %s group are called with messages that are not consecutive; use poll, or ack %s", AckBatch, Shared, AckEach)
-	check(c.Churn == 0 || c.Kind != Broadcast, "churn: subscribers of kind %s share nothing that could move", Broadcast)
-	check(c.Evict == 0 || c.Churn > 0, "evict is %v: nobody leaves without churn", c.Evict)
-	check(!slows || c.Churn == 0, "churn and slow do not go together: the slow member would leave")
+	check(c.Churn == 0 || c.Kind != Broadcast, "churn: subscribers of kind %s share nothing that could move; must be 0", Broadcast)
+	check(c.Evict == 0 || c.Churn > 0, "evict is %v: nobody leaves without churn; must be 0, or churn above 0", c.Evict)
+	check(!slows || c.Churn == 0, "churn and slow do not go together: the slow member would leave; one of them must be 0")
 	check(!c.Hang || c.Slow == 0, "slow and hang do not go together")
-	check(!slows || c.Members >= 2, "members is %d: somebody must be there besides the slow member", c.Members)
+	check(!slows || c.Members >= 2, "members is %d: somebody must be there besides the slow member, so at least 2", c.Members)
 	check(!slows || s.Rate > 0, "slow needs a rate: as fast as possible, producers would go by the slowest")
 	check(c.Timeout == 0 || c.Kind != Broadcast || c.Mode == Manual,
-		"timeout is %v: nothing is taken away from subscribers, but in mode %s", c.Timeout, Manual)
-	if can := c.capacity(s); s.Rate > can {
-		check(false, "rate is %v: handlers that take %v, fail %v of the time and wait %v then can do %.0f a second here",
+		"timeout is %v: nothing is taken away from subscribers, but in mode %s; must be 0", c.Timeout, Manual)
+	if can := c.capacity(s); s.Rate > can && s.Partitions >= 1 && c.Members >= 1 {
+		check(false, "rate is %v: handlers that take %v, fail %v of the time and wait %v then can do %.0f a second here; must be at most that",
 			s.Rate, c.Handler, c.Fail, c.Backoff, can)
 	}
 }

@@ -178,7 +178,7 @@ func (s Scenario) withDefaults() (Scenario, error) {
 // alone what is out of its own bounds.
 func (s *Scenario) fits(check func(ok bool, format string, args ...any)) {
 	producers, partitions, each := int64(s.Producers), int64(s.Partitions), int64(s.Consumers())
-	if min(producers, partitions) < 1 || max(producers, partitions, each) > 1<<17 || s.Size > maxSize {
+	if min(producers, partitions, each+1) < 1 || max(producers, partitions, each) > 1<<17 || s.Size > maxSize {
 		return
 	}
 	check(producers*int64(s.Size) <= maxBuffers,
@@ -199,7 +199,7 @@ func (s *Scenario) combine(check func(ok bool, format string, args ...any)) {
 	check(s.Replays == 0 || s.Group.Kind == "", "replays is %d: a scenario with a group has none", s.Replays)
 	check(s.Stop >= 0 && s.Stop <= maxTime, "stop is %v: must be 0 to %s", s.Stop, maxTimeText)
 	check(s.Stop == 0 || s.Group.Kind == "", "stop is %v: a scenario with a group has slow", s.Stop)
-	check(s.Stop == 0 || s.Readers+s.Subscribers > 0, "stop is %v: there are no readers to stop", s.Stop)
+	check(s.Stop == 0 || s.Readers+s.Subscribers > 0, "stop is %v: there are no readers to stop; must be 0", s.Stop)
 	check(s.Stop < s.Duration || s.Stop == 0, "stop is %v: must be less than the %v that are measured", s.Stop, s.Duration)
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"flag"
 	"io"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -157,6 +158,10 @@ func TestRefused_Numbers(t *testing.T) {
 		"-partitions is 5000: with 5000 producers whose messages 2 count in each of them it must be 1 to 4473":        {"-partitions", "5000", "-producers", "5000"},
 		"-partitions is 65536: with 10000 who read each of them it must be 1 to 26":                                   {"-scenario", "group", "-kind", "broadcast", "-members", "10000", "-partitions", "65536"},
 		"-rate is 20: that is not one message in the 20ms that are measured; must be at least 50, or duration longer": {"-rate", "20", "-duration", "20ms"},
+		"-readers is -1: must be 0 to 10000":                                                                          {"-readers", "-1", "-subscribers", "0"},
+		"-partitions is 0: must be 1 to 65536":                                                                        {"-scenario", "redelivery", "-partitions", "0"},
+		"-evict is 0.5: nobody leaves without churn; must be 0, or":                                                   {"-scenario", "redelivery", "-evict", "0.5"},
+		"-stop is 3s: there are no readers to stop; must be 0":                                                        {"-scenario", "backlog", "-readers", "0"},
 		"-runs is 10001: must be 1 to 10000":                                                                          {"sweep", "-runs", "10001"},
 	} {
 		if line == "SIZE" {
@@ -164,6 +169,42 @@ func TestRefused_Numbers(t *testing.T) {
 		}
 		assert.Contains(t, refused(t, args...), line)
 	}
+}
+
+// TestParse_AnyFlags: whatever the flags are, they are taken, or refused in a line that names one, and nothing panics.
+func TestParse_AnyFlags(t *testing.T) {
+	var names []string
+	flagsOf(t).VisitAll(func(f *flag.Flag) {
+		if f.Name != "file" && f.Name != "factor" && f.Name != "precision" && f.Name != "runs" {
+			names = append(names, f.Name)
+		}
+	})
+	values := []string{
+		"", "0", "1", "-1", "2", "24", "100", "10000", "65536", "1e3", "1e12", "1e300", "nan", "-inf", "0.5", "1s", "-1s", "1ms", "8760h", "hang", "x", "-", "true",
+		"always", "never", "sync", "batch", "appender", "spin", "chan", "manual", "at-most-once", "broadcast", "shared", "batch", "each", "poisson", "burst:1ms/9ms",
+		"uniform:24-100", "uniform:100", "zipf:0.99:100", "lost=0", "e2e.p99<1ms", "done.p50<1s", "0,1", "512MiB", "off", "%",
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	pick := func(list []string) string { return list[random.IntN(len(list))] }
+	taken := 0
+	for range 4000 {
+		args := []string{"-scenario", pick(scenarioNames())}
+		for range 1 + random.IntN(4) {
+			args = append(args, "-"+pick(names)+"="+pick(values))
+		}
+		var b strings.Builder
+		_, err := parse(args, &b)
+		if err == nil {
+			taken++
+			continue
+		}
+		line, _, _ := strings.Cut(b.String(), "\n")
+		require.Equal(t, 2, strings.Count(b.String(), "\n"), "%v: %s", args, &b)
+		require.Regexp(t, ` -[a-z0-9]+|^leatload: -`, line, "%v", args)
+		require.Regexp(t, `must|knows|needs?|takes|only|is for|not for|keeps`, line, "%v", args)
+		require.NotRegexp(t, `%!|parse error|out of range|: load: `, line, "%v", args)
+	}
+	assert.Greater(t, taken, 100)
 }
 
 func TestRefused_Objectives(t *testing.T) {

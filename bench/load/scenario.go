@@ -113,9 +113,9 @@ const (
 	maxReaders         = 10_000 // of each kind; each has a goroutine, and counters for each partition
 	maxStages          = 16
 	maxMessages        = 1e15
-	maxBuffers         = 4 << 30 // bytes, of all producers together
-	maxLanes           = 1 << 18 // readers of all partitions together, each with a goroutine and a window of messages
-	maxCounters        = 1 << 26 // of producers, in all lanes together; some tens of bytes each
+	maxBuffers         = 4 << 30              // bytes, of all producers together
+	maxLanes           = 1 << 18              // readers of all partitions together, each with a goroutine and a window of messages
+	maxCounters        = 1 << 26              // of producers, in all lanes together; some tens of bytes each
 	maxTime            = 365 * 24 * time.Hour // of everything that takes time: a sum of some is a time still
 )
 

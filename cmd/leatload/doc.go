@@ -19,6 +19,8 @@
 //	leatload report A.json B.json -o r.html    one self-contained page, all runs over each other
 //	leatload sweep -slo 'e2e.p99<200us'        the highest rate that still meets an objective, by a search
 //
+// What sweep -json writes, report makes a page of, and -file runs again at the rate that was found.
+//
 // # The load
 //
 // -rate says how many messages a second, -arrival how they are spread in time (evenly, at random, in bursts, in steps), -sizes how
@@ -46,7 +48,7 @@
 // # Exit code
 //
 //   - 0: all messages arrived as they should.
-//   - 1: the run failed (the target reported an error, or a file could not be written).
+//   - 1: the run failed (the target reported an error), or a file could not be written.
 //   - 2: messages were lost, duplicated, reordered or damaged, or a group did what its mode does not allow; or the arguments
 //     make no sense.
 //   - 3: all messages arrived as they should, but the rate that was asked for was not reached.

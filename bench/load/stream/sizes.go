@@ -145,7 +145,8 @@ func (s *Sizes) parseFile(path string, least int) error {
 	s.kind, s.path, s.least = listed, path, SizeMost
 	var sum float64
 	err := eachLine(path, func(line string) error {
-		v, err := whole("size", strings.TrimSpace(line), least, SizeMost)
+		line = strings.TrimSpace(line)
+		v, err := whole("size", line[:min(len(line), 32)], least, SizeMost) // no number is longer, and an error shows it
 		if err != nil {
 			return err
 		}

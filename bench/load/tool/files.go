@@ -20,9 +20,13 @@ func (f fileOf) String() string {
 	return "-" + f.flag + " " + f.name
 }
 
-// distinct says which of the files that are to be written is one that is read, or is to be written twice.
+// distinct says which of the files that are to be written is one that is read, or is to be written twice, or is a flag, since the file
+// was forgotten.
 func distinct(in, out []fileOf) error {
 	for i, o := range out {
+		if len(o.name) > 1 && o.name[0] == '-' {
+			return fmt.Errorf("-%s is %q: must be a file, and ./%s if that is one", o.flag, o.name, o.name)
+		}
 		for _, other := range slices.Concat(in, out[:i]) {
 			if o.name != "" && o.name != "-" && other.name != "" && sameFile(o.name, other.name) {
 				return fmt.Errorf("%s and %s are one file: must be different ones, or one would overwrite the other", o, other)

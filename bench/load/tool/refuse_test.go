@@ -283,6 +283,9 @@ func TestRefused_Files(t *testing.T) {
 		assert.Contains(t, line, "for flag -keys: ")
 		assert.Contains(t, line, want)
 	}
+	line := refused(t, "-sizes", "file:"+write("sizes", "64\n\x7fELF"+strings.Repeat("\x00", 4000)))
+	assert.Contains(t, line, "line 2: size is \"\\x7fELF")
+	assert.Less(t, len(line), 900)
 	if _, err := os.Stat("/dev/zero"); err == nil {
 		assert.Contains(t, refused(t, "-file", "/dev/zero"), "/dev/zero: more than 256 MiB")
 	}
@@ -323,6 +326,7 @@ func TestRefused_Overwriting(t *testing.T) {
 	for _, flag := range []string{"cpuprofile", "memprofile", "trace"} {
 		assert.Contains(t, refused(t, "-"+flag, "-"), "-"+flag+" -: must be a file")
 	}
+	assert.Contains(t, refused(t, "-json", "-q"), `-json is "-q": must be a file, and ./-q if that is one`)
 	assert.Contains(t, refused(t, "sweep", "-o", "-", "-json", "-"), "-o and -json are both -")
 	assert.Contains(t, refused(t, "report", "-o", "", "a.json"), "-o is empty")
 	again, err := os.ReadFile("a.json")

@@ -109,8 +109,11 @@ type topic struct {
 const nobody = -1
 
 func newProblem(members []Subscriber, partitions map[string]int) *problem {
-	members = slices.Clone(members)
-	slices.SortFunc(members, func(a, b Subscriber) int { return cmp.Compare(a.Name, b.Name) })
+	byName := func(a, b Subscriber) int { return cmp.Compare(a.Name, b.Name) }
+	if !slices.IsSortedFunc(members, byName) {
+		members = slices.Clone(members)
+		slices.SortFunc(members, byName)
+	}
 	p := &problem{names: make([]string, len(members)), load: make([]int, len(members))}
 	for m, member := range members {
 		p.names[m] = member.Name

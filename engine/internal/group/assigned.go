@@ -90,6 +90,7 @@ type Assigned struct {
 	topics   map[string][]*part
 	parts    []*part // all, in order
 	seats    map[string]*seat
+	order    []*seat // the same, by name: so a plan need not sort them
 	sessions map[MemberID]*session
 	timers   *due.Heap[*timer]
 
@@ -172,7 +173,7 @@ func (g *Assigned) Join(m Member, now int64) (MemberID, []Action, error) {
 	case s == nil:
 		s = &seat{name: m.Name, static: m.Static, topics: topics}
 		s.timer.seat = s
-		g.seats[m.Name] = s
+		g.add(s)
 		g.sit(s)
 		g.replan()
 	case !s.static || !m.Static:

@@ -81,6 +81,47 @@ func TestAssigned_CrowdMovesNoMoreThanItMust(t *testing.T) {
 	}
 }
 
+// TestAssigned_FarMoreMembersThanPartitions: most of them have nothing, and cost next to nothing. What one that joins costs grows
+// with the number of members and not with its square, or this test would take minutes.
+func TestAssigned_FarMoreMembersThanPartitions(t *testing.T) {
+	const members = 3000
+	c := &crowd{Assigned: group.NewAssigned(group.AssignedConfig{RevokeTimeout: time.Second}, 0), topics: []string{"t"}}
+	_, err := c.SetPartitions("t", 4, 0)
+	require.NoError(t, err)
+	ids := c.joinAll(t, members)
+	assert.Equal(t, 4, c.moved, "the first had all four: the second got two, the next two one each, all others none")
+	d := c.Describe()
+	require.Len(t, d.Members, members)
+	for i, m := range d.Members {
+		assert.LessOrEqual(t, m.Owned, 1)
+		assert.True(t, i == 0 || d.Members[i-1].Name < m.Name)
+	}
+	for _, p := range d.Partitions {
+		assert.NotZero(t, p.Owner)
+	}
+	c.carryOut(t, c.RemoveTopic("t", 0), nil)
+	for _, id := range ids {
+		c.leave(t, id)
+	}
+	assert.True(t, c.Idle())
+	assert.Empty(t, c.Describe().Members)
+}
+
+// BenchmarkAssigned_JoinCrowd measures what one member costs that joins ten thousand others, who share four partitions.
+func BenchmarkAssigned_JoinCrowd(b *testing.B) {
+	b.ReportAllocs()
+	c := &crowd{Assigned: group.NewAssigned(group.AssignedConfig{RevokeTimeout: time.Second}, 0), topics: []string{"t"}}
+	_, err := c.SetPartitions("t", 4, 0)
+	require.NoError(b, err)
+	c.joinAll(b, 10_000)
+	for b.Loop() {
+		id := c.join(b, "n")
+		b.StopTimer()
+		c.leave(b, id)
+		b.StartTimer()
+	}
+}
+
 // BenchmarkAssigned_Rebalance measures all of the coordinator's work for a thousand partitions: when one member joins
 // ninety-nine others, when it leaves again, and when a hundred join one after the other. The time is that of one event, with
 // the calls by which what moves is given back.

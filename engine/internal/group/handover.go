@@ -3,15 +3,19 @@ package group
 import (
 	"math"
 	"slices"
+	"strings"
 	"time"
 )
 
 // replan makes a plan for the members and partitions that there are.
 func (g *Assigned) replan() {
 	g.generation = g.number()
-	members := make([]Subscriber, 0, len(g.seats))
-	for _, s := range g.seats {
-		members = append(members, Subscriber{s.name, s.topics})
+	if len(g.parts) == 0 {
+		return // as when many members leave whose topics are gone
+	}
+	members := make([]Subscriber, len(g.order))
+	for i, s := range g.order {
+		members[i] = Subscriber{s.name, s.topics}
 	}
 	sizes, previous := make(map[string]int, len(g.topics)), make(Plan, len(g.topics))
 	all := make([]string, len(g.parts))
@@ -118,10 +122,25 @@ func (g *Assigned) putOut(m *session, cause Cause) {
 	g.out = append(g.out, Action{Kind: Evict, Member: m.id, Name: m.name, Cause: cause})
 }
 
+// add brings a seat into the group.
+func (g *Assigned) add(s *seat) {
+	g.seats[s.name] = s
+	i, _ := g.placeOf(s.name)
+	g.order = slices.Insert(g.order, i, s)
+}
+
 // remove takes a seat out of the group.
 func (g *Assigned) remove(s *seat) {
 	g.stop(&s.timer)
 	delete(g.seats, s.name)
+	if i, there := g.placeOf(s.name); there {
+		g.order = slices.Delete(g.order, i, i+1)
+	}
+}
+
+// placeOf returns where a name is in the order of names, or would be.
+func (g *Assigned) placeOf(name string) (int, bool) {
+	return slices.BinarySearchFunc(g.order, name, func(s *seat, name string) int { return strings.Compare(s.name, name) })
 }
 
 func (g *Assigned) part(at Partition) *part {

@@ -100,7 +100,8 @@ func (s *stickiness) even() {
 					most = m
 				}
 			}
-			if most == nobody {
+			// The other members have no more than it has, so if none has two less than this one, none has two less than any.
+			if most == nobody || s.load[most] < 2 || slices.Min(s.load) > s.load[most]-2 {
 				break
 			}
 			if s.search(most) {
@@ -119,10 +120,6 @@ func (s *stickiness) even() {
 
 // search looks for a shortest path from member start to one that has at least two less, and moves partitions along it.
 func (s *stickiness) search(start int) bool {
-	if s.load[start] < 2 || slices.Min(s.load) > s.load[start]-2 {
-		s.reached = s.reached[:0]
-		return false
-	}
 	clear(s.level)
 	clear(s.opened)
 	s.level[start] = 1

@@ -64,6 +64,13 @@
 // A deliberate failure depends on the seed and the message alone, so that runs are comparable. Failures, slowness, members that
 // hang, come, go or are put out can all be had at once, as far as that makes sense; [Scenario.Validate] says what does not.
 //
+// # How a run ends
+//
+// When everything has been sent, a run waits until it has arrived. What does not come for as long as [Scenario.Patience] is lost. A run
+// whose context ends, in whatever phase, ends within seconds: before it has begun with a result that says so; later with what there
+// was until then. What was still under way is [Result].Unfinished then, and not lost. So is what handlers do not get through in the
+// time that the run itself took (or Patience, if that is longer): they are told to end.
+//
 // # What is thrown away
 //
 // What is sent during the warm-up is checked, but its publish latency and delay are not measured, and neither is the end-to-end

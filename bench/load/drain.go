@@ -1,18 +1,24 @@
 package load
 
 import (
+	"context"
 	"fmt"
+	"math"
 	"runtime"
 	"time"
 )
 
 // drain waits until everything that was sent has arrived, or nothing has come for as long as patience lasts, and returns
-// when the last message came.
-func (r *run) drain() int64 {
+// when the last message came. It cuts the run when ctx has ended, and when it is handlers that would take too long.
+func (r *run) drain(ctx context.Context) int64 {
 	const soon = 2 * time.Millisecond
 	start := r.clock.Now()
 	last, came := uint64(0), start
-	for {
+	limit := int64(math.MaxInt64)
+	if r.g != nil {
+		limit = start + r.drainMost()
+	}
+	for ended := false; ; {
 		now := r.clock.Now()
 		if n := r.progress(); n != last {
 			last, came = n, now
@@ -20,8 +26,16 @@ func (r *run) drain() int64 {
 		if r.arrived() {
 			return came
 		}
-		if now-came >= int64(r.s.Patience) {
+		if !ended && ctx.Err() != nil {
+			ended, limit = true, min(limit, now+int64(afterInterrupt))
+		}
+		if now-came >= r.patience() && (r.g == nil || r.g.asleep.Load() == 0) {
 			return came
+		}
+		// When all handlers that are left seem to wait for something, it is patience that says whether that comes.
+		if now >= limit && (ended || r.g.asleep.Load() > 0 || now-came < r.patience()/2) {
+			r.cut(now)
+			return now
 		}
 		r.phase(now)
 		if now-start < int64(soon) && !r.clock.exact {
@@ -50,8 +64,9 @@ func (r *run) arrived() bool {
 // closeLeast is how long a target may take to close, however little patience there is with its messages.
 const closeLeast = 2 * time.Second
 
-// stop closes the instance and waits for its readers. What is delivered twice at the very end still has a moment to come.
-func (r *run) stop() error {
+// stop closes the instance and waits for its readers. What is delivered twice at the very end still has a moment to come. Where members
+// go one after the other, each is progress.
+func (r *run) stop(interrupt <-chan struct{}) error {
 	time.Sleep(5 * time.Millisecond)
 	if r.g != nil {
 		r.g.close()
@@ -62,20 +77,38 @@ func (r *run) stop() error {
 		r.reads.Wait()
 		close(r.readsEnd)
 	}()
-	late := time.NewTimer(max(r.s.Patience, closeLeast))
-	defer late.Stop()
-	select {
-	case err := <-closed:
-		if err != nil {
-			r.notes = append(r.notes, "closing the target: "+err.Error())
+	const tick = 100 * time.Millisecond
+	look := time.NewTicker(tick)
+	defer look.Stop()
+	interrupted, since, gone := false, time.Now(), 0
+	for what := "Close does not return"; ; {
+		select {
+		case err := <-closed:
+			if err != nil {
+				r.notes = append(r.notes, "closing the target: "+err.Error())
+			}
+			what, closed = "a Read does not return after Close", nil
+		case <-r.readsDone(closed == nil):
+			return nil
+		case <-interrupt:
+			interrupt, interrupted = nil, true
+		case <-look.C:
 		}
-	case <-late.C:
-		return fmt.Errorf("%w: Close does not return", ErrStuck)
+		if r.g != nil {
+			if n := r.g.gone(); n != gone {
+				gone, since = n, time.Now()
+			}
+		}
+		if time.Since(since) >= r.closeTime(interrupted) {
+			return fmt.Errorf("%w: %s", ErrStuck, what)
+		}
 	}
-	select {
-	case <-r.readsEnd:
-		return nil
-	case <-late.C:
-		return fmt.Errorf("%w: a Read does not return after Close", ErrStuck)
+}
+
+// readsDone is closed when the readers have returned; nil until they may.
+func (r *run) readsDone(closed bool) <-chan struct{} {
+	if closed {
+		return r.readsEnd
 	}
+	return nil
 }

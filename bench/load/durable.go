@@ -44,8 +44,8 @@ const (
 )
 
 // probeDisk measures what a write of a message and a sync take where the files are to be.
-func probeDisk(s *Scenario) (*Latency, error) {
-	if s.Sync == "" {
+func probeDisk(s *Scenario, c *Clock) (*Latency, error) {
+	if s.Sync == "" || c.exact { // then no time goes by
 		return nil, nil
 	}
 	if s.Dir != "" {

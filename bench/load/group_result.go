@@ -74,28 +74,32 @@ type SlowResult struct {
 	E2EDuring Latency `json:"others_e2e_during_ns"`
 }
 
-// result fills in what came of the group. Everybody has stopped.
-func (g *groupRun) result(res *Result, last mark) {
-	r, c := g.r, &g.c
-	x := &GroupResult{
+// header returns what is known of a result before the run.
+func (c *Group) header() *GroupResult {
+	return &GroupResult{
 		Kind: c.Kind, Members: c.Members, Mode: c.Mode, Ack: c.Ack, Poll: c.Poll, Concurrency: c.Concurrency,
 		HandlerS: c.Handler.Seconds(), Fail: c.Fail, Deliveries: c.Deliveries, BackoffS: c.Backoff.Seconds(),
 		SlowS: c.Slow.Seconds(), Hang: c.Hang, TimeoutS: c.Timeout.Seconds(), ChurnS: c.Churn.Seconds(), Evict: c.Evict,
-		Joins: g.churn.joins, Leaves: g.churn.leaves, Evictions: g.churn.evictions, LostPartitions: g.lost.Load(),
-		Generation: g.figures.Generation, Expired: g.figures.Expired, Refused: g.figures.Fenced,
 	}
-	res.Group = x
+}
+
+// result fills in what came of the group. Everybody has stopped.
+func (g *groupRun) result(res *Result, last mark) {
+	r, x := g.r, res.Group
+	x.Joins, x.Leaves, x.Evictions, x.LostPartitions = g.churn.joins, g.churn.leaves, g.churn.evictions, g.lost.Load()
+	x.Generation, x.Expired, x.Refused = g.figures.Generation, g.figures.Expired, g.figures.Fenced
 	expired := allowance{g.figures.Expired, g.figures.Expired}
 	before, during := NewHistogram(), NewHistogram()
 	for _, l := range g.ledgers {
-		lane := l.close(func(producer int) uint64 { return r.producers[producer].seqs[l.partition] }, &expired)
+		lane := l.close(func(producer int) uint64 { return r.producers[producer].seqs[l.partition] }, &expired, r.isCut)
+		res.Unfinished += l.unfinished
 		l.rec.finish(r.win.e2e)
 		if l.done != nil {
 			l.done.finish(g.done)
 		}
 		if g.slows() {
-			before.Merge(l.timing.before)
-			during.Merge(l.timing.during)
+			l.timing.before.finish(before)
+			l.timing.during.finish(during)
 		}
 		res.Received += lane.Received
 		res.Faults.add(lane.Faults)

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -27,6 +28,7 @@ type groupRun struct {
 	gaps      gaps
 	recovered chan struct{} // closed when the slow member is not slow any more
 	over      bool          // it is closed: members are not slowed any more
+	quit      chan struct{} // closed when the run is cut: handlers sleep no more
 
 	churning chan struct{} // closed to end the churner
 	churned  chan struct{} // closed by the churner at its end: publishes what it has counted
@@ -59,6 +61,7 @@ func (r *run) openGroup(target Target) error {
 		counted:   c.Churn == 0 && !c.Hang && c.Timeout == 0,
 		plain:     c.Handler == 0 && c.Fail == 0 && c.Slow == 0 && !c.Hang && c.Mode != Manual,
 		recovered: make(chan struct{}),
+		quit:      make(chan struct{}),
 	}
 	if g.once && c.Poll && (c.Hang || c.Evict > 0) {
 		g.ordered = false // what one has polled and not looked at yet, another goes on behind
@@ -105,25 +108,27 @@ const (
 )
 
 // attach makes ledgers and members.
-func (g *groupRun) attach() error {
+func (g *groupRun) attach(ctx context.Context) error {
 	r, s := g.r, &g.r.s
-	live := r.windowed()
+	live, n := r.windowed(), g.consumers()*s.Partitions
+	rec, done := newRecorders(&r.turn, live, n), newRecorders(&r.turn, live, n)
+	before, during := newRecorders(&r.turn, false, n), newRecorders(&r.turn, false, n)
 	for c := range g.consumers() {
-		name := "group"
+		name, first, slots := "group", 0, g.slots()
 		if g.c.Kind == Broadcast {
-			name = fmt.Sprintf("subscriber %d", c)
+			name, first, slots = fmt.Sprintf("subscriber %d", c), c, 1
 		}
 		for p := range s.Partitions {
 			l := &ledger{
-				g: g, partition: p, by: make([]atomicx.Uint64, g.slots()), books: make([]book, s.Producers),
-				result: Lane{Consumer: name, Partition: p}, rec: newRecorder(&r.turn, live),
+				g: g, partition: p, by: make([]atomicx.Uint64, slots), first: first, books: make([]book, s.Producers),
+				result: Lane{Consumer: name, Partition: p}, rec: rec.one(),
 				timing: timing{clock: r.clock},
 			}
 			if !g.plain {
-				l.done = newRecorder(&r.turn, live)
+				l.done = done.one()
 			}
 			if g.slows() {
-				l.timing.before, l.timing.during = NewHistogram(), NewHistogram()
+				l.timing.before, l.timing.during = before.one(), during.one()
 			}
 			g.ledgers = append(g.ledgers, l)
 		}
@@ -131,6 +136,9 @@ func (g *groupRun) attach() error {
 	g.done = NewHistogram()
 	g.members = make([]*member, g.slots())
 	for i := range g.c.Members {
+		if ctx.Err() != nil {
+			return errEarly
+		}
 		if err := g.join(i); err != nil {
 			return fmt.Errorf("%w: member %d: %w", ErrTarget, i, err)
 		}
@@ -265,10 +273,38 @@ func (g *groupRun) next(at int64) int64 {
 }
 
 // ended is told that nothing is published any more.
-func (g *groupRun) ended() {
+func (g *groupRun) ended() error {
 	g.recover(g.r.clock.Now())
 	close(g.churning)
-	<-g.churned
+	if !g.r.waitFor(func() { <-g.churned }) {
+		return fmt.Errorf("%w: a member cannot join or leave", ErrStuck)
+	}
+	return nil
+}
+
+// cut makes what handlers do from now on count no more, and ends their sleep.
+func (g *groupRun) cut(now int64) {
+	if g.isCut.Load() {
+		return
+	}
+	g.isCut.Store(true) // before anybody wakes up
+	close(g.quit)
+	g.recover(now)
+}
+
+// gone returns how many members' seats are given up.
+func (g *groupRun) gone() (n int) {
+	for _, m := range g.members {
+		if m == nil || m.seat == nil {
+			continue
+		}
+		select {
+		case <-m.seat.Gone():
+			n++
+		default:
+		}
+	}
+	return n
 }
 
 // delivered returns how many deliveries each slot has had.
@@ -276,7 +312,7 @@ func (g *groupRun) delivered() []uint64 {
 	n := make([]uint64, g.slots())
 	for _, l := range g.ledgers {
 		for i := range l.by {
-			n[i] += l.by[i].Load()
+			n[l.first+i] += l.by[i].Load()
 		}
 	}
 	return n
@@ -363,9 +399,10 @@ func (g *groupRun) arrived() bool {
 }
 
 // positions waits until the target's positions say that everything is processed, or do not move any more, and notes how far
-// behind they are.
-func (g *groupRun) positions() error {
-	since := g.r.clock.Now()
+// behind they are. If ctx ends, nobody knows.
+func (g *groupRun) positions(ctx context.Context) error {
+	start := g.r.clock.Now()
+	since := start
 	for last := uint64(0); ; {
 		g.behind = 0
 		for c := range g.consumers() {
@@ -384,6 +421,11 @@ func (g *groupRun) positions() error {
 			last, since = g.behind, now
 		}
 		if g.behind == 0 || now-since >= int64(g.r.s.Patience) {
+			return nil
+		}
+		if ctx.Err() != nil && now-start >= int64(afterInterrupt) {
+			g.behind = 0
+			g.r.notes = append(g.r.notes, "ended before positions had been compared")
 			return nil
 		}
 		time.Sleep(time.Millisecond)

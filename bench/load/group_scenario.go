@@ -55,7 +55,7 @@ func (c Group) withDefaults(s *Scenario, check func(ok bool, format string, args
 	check(c.Backlog >= 0, "backlog is %d: must not be negative", c.Backlog)
 	c.combine(s, check)
 	if c.Backlog == 0 && s.Rate == 0 && (c.Handler > 0 || c.Fail > 0) {
-		c.Backlog = int(min(max(c.capacity(s)/4, 64), 1<<20))
+		c.Backlog = int(min(max(c.capacity(s)/4, c.backlogLeast(s)), 1<<20))
 	}
 	return c
 }
@@ -114,6 +114,16 @@ func (c Group) capacity(s *Scenario) float64 {
 		return math.Inf(1)
 	}
 	return lanes / each
+}
+
+// backlogLeast is how many messages may be published and not processed at the least: two for each handler that works at a time, so that
+// none waits for work, but no more where they take so long that the rest would take long at the end.
+func (c Group) backlogLeast(s *Scenario) float64 {
+	const least, long = 64, 100 * time.Millisecond
+	if c.Handler < long {
+		return least
+	}
+	return max(1, min(least, 2*c.capacity(s)*c.Handler.Seconds()))
 }
 
 // GroupScenarios returns the named scenarios with a group.

@@ -185,19 +185,24 @@ func (l *lane) fault(format string, args ...any) {
 	}
 }
 
-// close settles what was lost, given how many messages each producer has sent to the partition.
-func (l *lane) close(sent func(producer int) uint64) Lane {
+// close settles what was lost, given how many messages each producer has sent to the partition. With cut, the last ones may have been
+// under way: so many are unfinished.
+func (l *lane) close(sent func(producer int) uint64, cut bool) (_ Lane, unfinished uint64) {
 	for p := range l.streams {
 		s := &l.streams[p]
 		lost := s.given
 		for _, h := range s.holes {
 			lost += h.to - h.from
 		}
-		if n := sent(p); n > s.next {
+		switch n := sent(p); {
+		case n <= s.next:
+		case cut:
+			unfinished += n - s.next
+		default:
 			lost += n - s.next
 			l.fault("producer %d: nothing came from %d on, of %d", p, s.next, n)
 		}
 		l.result.Lost += lost
 	}
-	return l.result
+	return l.result, unfinished
 }

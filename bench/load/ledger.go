@@ -96,6 +96,7 @@ func (r *Redone) add(o Redone) {
 type ledger struct {
 	g         *groupRun
 	partition int
+	first     int // the slot of by[0]
 
 	_ atomicx.Pad
 	// settled is how many different messages are settled. Written under mu with a release store, read by the collector and by
@@ -104,28 +105,29 @@ type ledger struct {
 	// dropped is how many messages were jumped over, where there is an order, and have not come since. Written under mu with a release
 	// store, read by the collector, publishes nothing else.
 	dropped atomicx.Uint64
-	// by is how many deliveries each slot has had. Written under mu, each read by the collector, publish nothing else.
+	// by is how many deliveries each slot from first on has had. Written under mu, each read by the collector, publish nothing else.
 	by []atomicx.Uint64
 	_  atomicx.Pad
 
-	mu     sync.Mutex
-	books  []book
-	result Lane
-	redone Redone
-	doubts string
-	good   uint64
-	unsure uint64 // deliveries whose acknowledgement may or may not have counted
-	after  uint64 // deliveries after one that succeeded, or by somebody else during one
-	acked  uint64 // acknowledgements that were accepted of messages that were settled, which nothing allows
-	ahead  uint64 // deliveries that were called a later attempt than they were
-	inside []uint32
-	told   bool   // the present overlap has been counted
-	both   uint64 // how often a delivery began while another one was going on
-	losses uint64 // how often a member has lost the partition
-	tries  []uint64
-	timing timing
-	rec    *recorder // until the first delivery began
-	done   *recorder // until it was processed
+	mu         sync.Mutex
+	books      []book
+	result     Lane
+	redone     Redone
+	doubts     string
+	good       uint64
+	unsure     uint64 // deliveries whose acknowledgement may or may not have counted
+	after      uint64 // deliveries after one that succeeded, or by somebody else during one
+	unfinished uint64 // of a run that was cut: messages that were under way
+	acked      uint64 // acknowledgements that were accepted of messages that were settled, which nothing allows
+	ahead      uint64 // deliveries that were called a later attempt than they were
+	inside     []uint32
+	told       bool   // the present overlap has been counted
+	both       uint64 // how often a delivery began while another one was going on
+	losses     uint64 // how often a member has lost the partition
+	tries      []uint64
+	timing     timing
+	rec        *recorder // until the first delivery began
+	done       *recorder // until it was processed
 }
 
 // ticket is one delivery.
@@ -173,7 +175,7 @@ func (l *ledger) enter(m *member, d *Delivery) ticket {
 		l.fault("delivery %d (of %d bytes) is damaged or was not sent here", l.result.Received, len(d.Payload))
 		return ticket{}
 	}
-	slot := &l.by[m.slot]
+	slot := &l.by[m.slot-l.first]
 	atomicx.StoreRelease(slot, slot.Load()+1)
 	t := ticket{ok: true, producer: producer, seq: seq, stamp: stamp}
 	b := &l.books[producer]
@@ -340,15 +342,21 @@ func (l *ledger) dead(payload []byte, attempts int) {
 
 // close settles what was lost, and what of the rest the mode allows. Of the messages that came again after they were processed,
 // or during that, so many are accounted for by members that were put out, and as many more as the target has taken away
-// because time was up: it takes those off expired.
-func (l *ledger) close(sent func(producer int) uint64, expired *allowance) Lane {
+// because time was up: it takes those off expired. With cut, what is under way is unfinished.
+func (l *ledger) close(sent func(producer int) uint64, expired *allowance, cut bool) Lane {
 	g := l.g
 	for p := range l.books {
 		b := &l.books[p]
 		lost := b.lost
 		for seq := b.floor; seq < b.next; seq++ {
 			n := b.at(seq)
-			if n.phase == settled || g.once && n.phase == open {
+			switch {
+			case n.phase == settled:
+				continue
+			case cut && (n.phase != unseen || !g.ordered):
+				l.unfinished++
+				continue
+			case g.once && n.phase == open:
 				continue
 			}
 			lost++
@@ -358,7 +366,11 @@ func (l *ledger) close(sent func(producer int) uint64, expired *allowance) Lane 
 				l.fault("producer %d: %d was delivered %d times and never processed", p, seq, n.deliveries)
 			}
 		}
-		if n := sent(p); n > b.next {
+		switch n := sent(p); {
+		case n <= b.next:
+		case cut:
+			l.unfinished += n - b.next
+		default:
 			lost += n - b.next
 			l.fault("producer %d: nothing came from %d on, of %d", p, b.next, n)
 		}

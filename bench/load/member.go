@@ -22,6 +22,9 @@ type member struct {
 // Deliver implements Sink.
 func (m *member) Deliver(d Delivery, how Settler) error {
 	g := m.g
+	if g.isCut.Load() {
+		return nil
+	}
 	l := m.ledgers[d.Partition]
 	if g.plain {
 		l.plain(m, &d)
@@ -29,6 +32,9 @@ func (m *member) Deliver(d Delivery, how Settler) error {
 	}
 	t := l.begin(m, &d)
 	m.work()
+	if g.isCut.Load() {
+		return nil // it may have slept for less than it should: it is still at work
+	}
 	failed := t.ok && g.fails(d.Partition, t)
 	switch {
 	case g.once:
@@ -60,6 +66,9 @@ func (m *member) Deliver(d Delivery, how Settler) error {
 
 // Batch implements Sink.
 func (m *member) Batch(ds []Delivery, ack func() error) {
+	if m.g.isCut.Load() {
+		return
+	}
 	tickets := make([]ticket, len(ds))
 	in := make(map[*ledger]bool, 1) // where the member is inside until all is acknowledged
 	for i := range ds {
@@ -72,6 +81,9 @@ func (m *member) Batch(ds []Delivery, ack func() error) {
 		tickets[i] = l.enter(m, &ds[i])
 		l.mu.Unlock()
 		m.work()
+		if m.g.isCut.Load() {
+			return
+		}
 	}
 	err := ack()
 	if err != nil {
@@ -108,21 +120,30 @@ func (m *member) work() {
 		if g.c.Hang {
 			<-g.recovered
 		} else {
-			g.spend(g.c.Slow)
+			g.spend(g.c.Slow, g.recovered)
 		}
 		return
 	}
-	g.spend(g.c.Handler)
+	g.spend(g.c.Handler, g.quit)
 }
 
 // computes is up to how long a handler computes instead of sleeping, which is late by up to a millisecond.
 const computes = 200 * time.Microsecond
 
-// spend takes a time.
-func (g *groupRun) spend(d time.Duration) {
+// spend takes a time, but ends soon if end is closed.
+func (g *groupRun) spend(d time.Duration, end <-chan struct{}) {
 	c := g.r.clock
 	switch {
 	case d <= 0:
+	case d > sleepMost:
+		g.asleep.Add(1)
+		defer g.asleep.Add(-1)
+		late := time.NewTimer(d)
+		defer late.Stop()
+		select {
+		case <-late.C:
+		case <-end:
+		}
 	case d >= computes || c.exact:
 		time.Sleep(d)
 	default:
@@ -184,6 +205,10 @@ type groupCounters struct {
 	// fenced counts acknowledgements that were refused, and lost the partitions that members have lost. Raised by handlers,
 	// loaded by the collector after they have ended; publish nothing else.
 	fenced, lost atomicx.Uint64
+	// asleep is how many handlers are in a long sleep. Written by handlers, loaded by the collector; publishes nothing else.
+	asleep atomicx.Int64
+	// isCut says that nothing counts any more. Stored by the collector, loaded by handlers; publishes nothing else.
+	isCut atomicx.Bool
 	// closing says that the target is about to be closed. Stored by the collector, loaded by Lost; publishes nothing else.
 	closing atomicx.Bool
 }

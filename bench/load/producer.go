@@ -67,8 +67,6 @@ func newProducer(r *run, i int, out Producer) (*producer, error) {
 	p := &producer{
 		out: out, msg: newMessage(s, i), seqs: make([]uint64, s.Partitions), quota: math.MaxInt64,
 		clock: r.clock, every: s.SampleEvery, halt: &r.halt,
-		publish: newRecorder(&r.turn, r.windowed()),
-		delay:   newRecorder(&r.turn, r.windowed()),
 	}
 	if r.g != nil && s.Group.Backlog > 0 && s.Rate == 0 {
 		p.room = r.g.room

@@ -107,12 +107,14 @@ func (x *rerun) fault(partition int, format string, args ...any) {
 }
 
 // endStorm ends them, after the producers.
-func (r *run) endStorm() {
+func (r *run) endStorm() error {
 	if r.storm == nil {
-		return
+		return nil
 	}
 	r.halt.Store(true)
-	r.storms.Wait()
+	if !r.waitFor(func() { r.storms.Wait() }) {
+		return fmt.Errorf("%w: a Replay does not return", ErrStuck)
+	}
 	for _, x := range r.storm {
 		if x.err != nil {
 			select {
@@ -121,6 +123,7 @@ func (r *run) endStorm() {
 			}
 		}
 	}
+	return nil
 }
 
 // replayResult adds what came of it.

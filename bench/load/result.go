@@ -21,6 +21,8 @@ var (
 	ErrFaults = errors.New("load: wrong deliveries")
 	// ErrRateMissed is wrapped by [Result.Err] if the rate that was asked for was not reached.
 	ErrRateMissed = errors.New("load: rate missed")
+	// ErrUnfinished is wrapped by [Result.Err] if handlers did not get through what was sent, and the run was not interrupted.
+	ErrUnfinished = errors.New("load: handlers did not finish")
 )
 
 // Result is what a run showed. Its JSON form is stable: see [Schema].
@@ -62,6 +64,9 @@ type Result struct {
 	// readers and subscribers, and with a group at least Sent.
 	Sent     uint64 `json:"sent"`
 	Received uint64 `json:"received"`
+	// Unfinished is how many deliveries, or with a group, messages were still to come or to be processed when the run waited no longer: it
+	// was interrupted, or handlers would have taken too long. They are not lost.
+	Unfinished uint64 `json:"unfinished"`
 	Faults
 
 	// RateMsgsPerS is how many messages a second went all the way: what the slowest reader or subscriber got, or, without
@@ -146,8 +151,8 @@ type Step struct {
 	MsgsPerS float64 `json:"msgs_per_s"`
 }
 
-// result puts the figures together. Everybody has stopped.
-func (r *run) result(engine string, ended int64, last mark, interrupted bool) Result {
+// header returns what is known of a result before the run.
+func (r *run) header(engine string, interrupted bool) Result {
 	s := &r.s
 	res := Result{
 		SchemaVersion: Schema, Engine: engine, Scenario: s.Name, Seed: s.Seed,
@@ -165,6 +170,16 @@ func (r *run) result(engine string, ended int64, last mark, interrupted bool) Re
 			res.Steps = append(res.Steps, Step{FromS: x.From.Seconds(), MsgsPerS: s.Rate * x.Share})
 		}
 	}
+	if s.Group.Kind != "" {
+		res.Group = s.Group.header()
+	}
+	return res
+}
+
+// result puts the figures together. Everybody has stopped.
+func (r *run) result(engine string, ended int64, last mark, interrupted bool) Result {
+	s := &r.s
+	res := r.header(engine, interrupted)
 	for _, p := range r.producers {
 		res.Sent += p.total
 		p.publish.finish(r.win.publish)
@@ -172,7 +187,8 @@ func (r *run) result(engine string, ended int64, last mark, interrupted bool) Re
 	}
 	for _, l := range r.lanes {
 		l.rec.finish(r.win.e2e)
-		lane := l.close(func(producer int) uint64 { return r.producers[producer].seqs[l.partition] })
+		lane, unfinished := l.close(func(producer int) uint64 { return r.producers[producer].seqs[l.partition] }, r.isCut)
+		res.Unfinished += unfinished
 		res.Received += lane.Received
 		res.Faults.add(lane.Faults)
 		res.Lanes = append(res.Lanes, lane)
@@ -204,6 +220,7 @@ func (r *run) result(engine string, ended int64, last mark, interrupted bool) Re
 	if s.Consumers() == 0 && s.Replays == 0 {
 		res.Notes = append(res.Notes, "nobody reads: only publishing was measured")
 	}
+	r.cutNote(&res)
 	if !r.isWarm {
 		res.Notes = append(res.Notes, "ended during the warm-up: nothing was measured")
 		return res
@@ -263,7 +280,7 @@ func placementNotes(s Scenario, p Placement) []string {
 	}
 }
 
-// Err returns what is wrong with the run, wrapping ErrFaults or ErrRateMissed, or nil.
+// Err returns what is wrong with the run, wrapping ErrFaults, ErrRateMissed or ErrUnfinished, or nil.
 func (r Result) Err() error {
 	var errs []error
 	if r.Faults.Any() {
@@ -279,6 +296,9 @@ func (r Result) Err() error {
 	if !r.RateHeld {
 		errs = append(errs, fmt.Errorf("%w: of %d scheduled messages %d were sent late and %d not at all",
 			ErrRateMissed, r.Scheduled, r.Late, r.Unsent))
+	}
+	if r.Unfinished > 0 && !r.Interrupted {
+		errs = append(errs, fmt.Errorf("%w: %s sent and not processed", ErrUnfinished, count(int(r.Unfinished), "message")))
 	}
 	return errors.Join(errs...)
 }

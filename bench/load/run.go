@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"time"
 
@@ -62,6 +63,11 @@ type run struct {
 	gate   *gate    // nil, or what stops the readers for a while
 	storm  []*rerun // readers that read again and again
 	storms sync.WaitGroup
+
+	isCut  bool // see cut
+	atCut  mark // how things stood then
+	gaveUp bool // publishes have been cancelled
+	pulled bool // since the run was interrupted
 }
 
 // source is what a run of either kind needs of an instance.
@@ -99,16 +105,20 @@ func Run(ctx context.Context, target Target, s Scenario) (Result, error) {
 	if err := keepsFiles(target, &s); err != nil {
 		return Result{}, fmt.Errorf("%w: %w", ErrTarget, err)
 	}
-	disk, err := probeDisk(&s)
+	disk, err := probeDisk(&s, r.clock)
 	if err != nil {
 		return Result{}, err
 	}
 	floor := s.floor(ctx, r.clock)
-	if err := r.open(target); err != nil {
+	switch err := r.begin(ctx, target); {
+	case errors.Is(err, errEarly):
+		res := r.header(target.Name(), true)
+		res.Notes = append(r.notes, errEarly.Error())
+		return res, nil
+	case errors.Is(err, ErrStuck) || errors.Is(err, ErrTarget):
+		return Result{}, err
+	case err != nil:
 		return Result{}, fmt.Errorf("%w: %w", ErrTarget, err)
-	}
-	if err := r.attach(); err != nil {
-		return Result{}, errors.Join(err, r.source.Close())
 	}
 	publishCtx, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer giveUp()
@@ -116,32 +126,39 @@ func Run(ctx context.Context, target Target, s Scenario) (Result, error) {
 
 	interrupted, err := r.watch(ctx, giveUp)
 	r.openGate()
-	if !errors.Is(err, ErrStuck) {
-		r.endStorm()
-	}
 	if r.g != nil {
-		r.g.ended()
+		err = errors.Join(err, r.g.ended())
+	}
+	if !errors.Is(err, ErrStuck) {
+		err = errors.Join(err, r.endStorm())
 	}
 	if errors.Is(err, ErrStuck) {
 		return Result{}, err // producers still run: nothing of theirs may be read
 	}
 	ended := r.clock.Now()
 	drained := ended
-	if err == nil && r.publishErr() == nil {
-		drained = r.drain()
+	if err == nil && r.publishErr() == nil && !r.isCut {
+		drained = r.drain(ctx)
 		if r.gate != nil {
 			r.gate.phase(r, drained)
 		}
-		if r.g != nil {
-			err = r.g.positions()
+		if r.g != nil && !r.isCut {
+			err = r.g.positions(ctx)
 		}
 	}
+	if err != nil || r.publishErr() != nil {
+		r.cut(ended) // nobody waits for the rest
+	}
+	interrupted = interrupted || r.isCut && ctx.Err() != nil
 	last := r.mark()
 	last.at = drained
+	if r.isCut {
+		last = r.atCut
+	}
 	if r.g != nil {
 		r.g.figures = r.g.inst.Figures()
 	}
-	if stuck := r.stop(); stuck != nil {
+	if stuck := r.stop(ctx.Done()); stuck != nil {
 		return Result{}, errors.Join(err, stuck)
 	}
 	select {
@@ -161,78 +178,6 @@ func Run(ctx context.Context, target Target, s Scenario) (Result, error) {
 	return res, err
 }
 
-// open opens the target.
-func (r *run) open(target Target) (err error) {
-	if r.s.Group.Kind != "" {
-		return r.openGroup(target)
-	}
-	r.inst, err = target.Open(r.s)
-	r.source = r.inst
-	if err != nil {
-		return err
-	}
-	if _, ok := r.inst.(Replayer); !ok && r.s.Replays > 0 {
-		return errors.Join(fmt.Errorf("%w: replays is %d: what %s has delivered cannot be read again", ErrUnsupported, r.s.Replays, target.Name()),
-			r.inst.Close())
-	}
-	return nil
-}
-
-// attach makes lanes and producers and subscribes.
-func (r *run) attach() error {
-	s := &r.s
-	r.e2e, r.delay, r.publish = NewHistogram(), NewHistogram(), NewHistogram()
-	r.win.init(s)
-	if s.Stop > 0 {
-		r.gate = newGate()
-	}
-	receive := r.subscribe
-	if r.g != nil {
-		receive = r.g.attach
-	}
-	if err := receive(); err != nil {
-		return err
-	}
-	for i := range s.Producers {
-		out, err := r.source.Producer(i)
-		if err != nil {
-			return fmt.Errorf("%w: producer %d: %w", ErrTarget, i, err)
-		}
-		p, err := newProducer(r, i, out)
-		if err != nil {
-			return err
-		}
-		r.producers = append(r.producers, p)
-	}
-	return nil
-}
-
-// subscribe makes lanes, and subscribes.
-func (r *run) subscribe() error {
-	s := &r.s
-	live := r.windowed()
-	for c := range s.Consumers() {
-		name := fmt.Sprintf("reader %d", c)
-		if c >= s.Readers {
-			name = fmt.Sprintf("subscriber %d", c-s.Readers)
-		}
-		for p := range s.Partitions {
-			r.lanes = append(r.lanes, &lane{
-				streams: make([]series, s.Producers), result: Lane{Consumer: name, Partition: p},
-				rec: newRecorder(&r.turn, live), clock: r.clock, least: s.Sizes.Least(), most: s.Sizes.Most(), partition: p, gate: r.gate,
-			})
-		}
-	}
-	for i := range s.Subscribers {
-		lanes := r.consumer(s.Readers + i)
-		err := r.inst.Subscribe(i, func(partition int, payload []byte) { lanes[partition].deliver(payload) })
-		if err != nil {
-			return fmt.Errorf("%w: subscriber %d: %w", ErrTarget, i, err)
-		}
-	}
-	return nil
-}
-
 // consumer returns the lanes of consumer c.
 func (r *run) consumer(c int) []*lane {
 	return r.lanes[c*r.s.Partitions : (c+1)*r.s.Partitions]
@@ -241,6 +186,7 @@ func (r *run) consumer(c int) []*lane {
 // launch starts readers and producers.
 func (r *run) launch(ctx context.Context) {
 	s := &r.s
+	r.launchReaders()
 	start := r.clock.Now() + int64(time.Millisecond) // by then everybody runs
 	measured := start + int64(s.Warmup)
 	end := measured + int64(s.Duration)
@@ -259,18 +205,6 @@ func (r *run) launch(ctx context.Context) {
 		r.warm, r.isWarm = r.mark(), true
 		r.warm.at = start
 	}
-	for c := range s.Readers {
-		for i, l := range r.consumer(c) {
-			r.reads.Go(func() {
-				if err := r.inst.Read(c, i, l.deliver); err != nil {
-					select {
-					case r.failed <- fmt.Errorf("%w: reader %d of partition %d: %w", ErrTarget, c, i, err):
-					default:
-					}
-				}
-			})
-		}
-	}
 	r.launchStorm()
 	var producing sync.WaitGroup
 	for i, p := range r.producers {
@@ -288,6 +222,27 @@ func (r *run) launch(ctx context.Context) {
 	}()
 }
 
+// launchReaders starts the readers. They have nothing to read yet; where there are many it takes its time, which is not the schedule's.
+func (r *run) launchReaders() {
+	var reading atomicx.Uint64 // raised by readers, loaded here; publishes nothing else
+	for c := range r.s.Readers {
+		for i, l := range r.consumer(c) {
+			r.reads.Go(func() {
+				reading.Add(1)
+				if err := r.inst.Read(c, i, l.deliver); err != nil {
+					select {
+					case r.failed <- fmt.Errorf("%w: reader %d of partition %d: %w", ErrTarget, c, i, err):
+					default:
+					}
+				}
+			})
+		}
+	}
+	for reading.Load() < uint64(r.s.Readers*r.s.Partitions) {
+		runtime.Gosched()
+	}
+}
+
 // watch sees the producers through. It reports whether ctx cut the run short.
 func (r *run) watch(ctx context.Context, giveUp func()) (interrupted bool, err error) {
 	const tick = 100 * time.Millisecond
@@ -296,7 +251,6 @@ func (r *run) watch(ctx context.Context, giveUp func()) (interrupted bool, err e
 	var (
 		quiet    int64 // since when nothing has moved, after the end; 0: not yet the end
 		moved    uint64
-		gaveUp   bool
 		canceled = ctx.Done()
 		failed   = r.failed
 	)
@@ -324,12 +278,10 @@ func (r *run) watch(ctx context.Context, giveUp func()) (interrupted bool, err e
 			return interrupted, err
 		case <-canceled:
 			canceled, interrupted = nil, true
-			r.halt.Store(true)
-			r.openGate() // producers may be waiting for room
+			r.release()
 		case err = <-failed:
 			failed = nil
-			r.halt.Store(true)
-			r.openGate()
+			r.release()
 		}
 		now = r.clock.Now()
 		if r.s.Rate == 0 && now >= r.phases.end {
@@ -341,15 +293,33 @@ func (r *run) watch(ctx context.Context, giveUp func()) (interrupted bool, err e
 		if m := r.progress(); quiet == 0 || m != moved {
 			quiet, moved = now, m
 		}
-		if now-quiet < int64(r.s.Patience) {
+		patience := r.s.Patience
+		if interrupted && !r.gaveUp {
+			patience = min(patience, stuckInterrupted)
+		}
+		if now-quiet < int64(patience) {
 			continue
 		}
-		if gaveUp {
+		if r.gaveUp {
 			return interrupted, errors.Join(err, fmt.Errorf("%w: a producer's Publish does not return, even with its context ended", ErrStuck))
 		}
+		if interrupted {
+			r.cut(now)
+			r.pulled = true
+		} else {
+			err = errors.Join(err, fmt.Errorf("%w: nothing moved for %v, publish was cancelled", ErrTarget, r.s.Patience))
+		}
 		giveUp()
-		gaveUp, quiet = true, now
-		err = errors.Join(err, fmt.Errorf("%w: nothing moved for %v, publish was cancelled", ErrTarget, r.s.Patience))
+		r.gaveUp, quiet = true, now
+	}
+}
+
+// release tells the producers to end, and lets go what they may be waiting for.
+func (r *run) release() {
+	r.halt.Store(true)
+	r.openGate()
+	if r.g != nil {
+		r.g.recover(r.clock.Now())
 	}
 }
 
@@ -408,7 +378,7 @@ func (r *run) progress() (n uint64) {
 // publishErr returns what ended a producer, if that was an error. The producers have returned.
 func (r *run) publishErr() error {
 	for i, p := range r.producers {
-		if p.err != nil {
+		if p.err != nil && !r.canceledByUs(p.err) {
 			return fmt.Errorf("%w: producer %d: %w", ErrTarget, i, p.err)
 		}
 	}

@@ -151,6 +151,7 @@ func (s Scenario) withDefaults() (Scenario, error) {
 	}
 	s.Group = s.Group.withDefaults(&s, check)
 	s.combine(check)
+	s.fits(check)
 	check(s.Producers >= 1 && s.Producers <= maxProducers, "producers is %d: must be 1 to %d", s.Producers, maxProducers)
 	check(s.Partitions >= 1 && s.Partitions <= maxPartitions, "partitions is %d: must be 1 to %d", s.Partitions, maxPartitions)
 	check(s.Readers >= 0 && s.Readers <= maxReaders, "readers is %d: must be 0 to %d", s.Readers, maxReaders)

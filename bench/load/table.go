@@ -91,6 +91,9 @@ func (r Result) WriteText(w io.Writer) error {
 		p("\nRATE MISSED: of %d scheduled messages %d were sent late and %d not at all (asked for %s msgs/s, published %s)\n",
 			r.Scheduled, r.Late, r.Unsent, FormatRate(r.Rate), FormatRate(r.PublishMsgsPerS))
 	}
+	if r.Unfinished > 0 {
+		p("\nUNFINISHED: %s sent that had not arrived everywhere, or not been processed, when the run ended\n", count(int(r.Unfinished), "message"))
+	}
 	if r.Faults.Any() {
 		p("\nWRONG: %s\n", r.wrong())
 		shown := 0

@@ -13,7 +13,7 @@ type timing struct {
 	quiet  int64 // the longest gap without any change of the group
 
 	// Of a scenario with a slow member: what the others saw before and meanwhile.
-	before, during *Histogram
+	before, during *recorder
 	slowed         bool // the slow one has had this partition meanwhile
 }
 
@@ -38,9 +38,9 @@ func (t *timing) see(l *ledger, m *member, first bool, stamp int64) {
 	switch {
 	case t.before == nil || m.slot == 0:
 	case !slow:
-		t.before.Record(now - stamp)
+		t.before.record(now - stamp)
 	case !t.slowed || g.c.Kind != Assigned:
-		t.during.Record(now - stamp)
+		t.during.record(now - stamp)
 	}
 }
 

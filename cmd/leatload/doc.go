@@ -51,10 +51,11 @@
 //   - 1: the run failed (the target reported an error), or a file could not be written.
 //   - 2: messages were lost, duplicated, reordered or damaged, or a group did what its mode does not allow; or the arguments
 //     make no sense.
-//   - 3: all messages arrived as they should, but the rate that was asked for was not reached.
+//   - 3: all messages arrived as they should, but the rate that was asked for was not reached, or handlers did not get through what
+//     was sent.
 //   - 99: an objective of -slo was missed, and there is no fault. Of sweep: not even low rates met.
 //
 // Those of compare are 0 (no difference, better, or it cannot be told), 1 (worse), 2 (a run has faults) and 3 (not comparable).
 //
-// After Ctrl-C the run drains, and shows and judges what there was until then.
+// After Ctrl-C the run drains for a moment, and shows and judges what there was until then. A second Ctrl-C kills.
 package main

@@ -16,7 +16,8 @@ import (
 )
 
 // Leat is Leat: one topic in memory that keeps 16 MiB in each partition and makes producers wait for the slowest reader or
-// subscriber (the default policy), so that nothing is lost.
+// subscriber (the default policy), so that nothing is lost. Where there are more than 256 partitions each keeps less, 4 GiB all
+// together, and where there are more than 1024 each has fewer slots for records on their way.
 //
 // Ways to publish: async (the default) hands over with PublishAsync, sync waits with Publish until the record is committed,
 // batch collects 64 messages for each partition and hands them over with PublishBatch (without their keys), appender has each partition for itself.
@@ -27,11 +28,17 @@ import (
 type Leat struct{}
 
 const (
-	leatBytes  = 16 << 20 // kept in each partition: stays in the caches, and lets a reader fall behind
-	leatBatch  = 64       // messages of a batch
-	leatWindow = 256      // records that a pull reader takes at once
-	keyMost    = 4 << 10  // bytes of a key, with room to spare
-	leatFiles  = 16 << 20 // bytes of a file
+	leatBytes   = 16 << 20 // kept in each partition: stays in the caches, and lets a reader fall behind
+	leatBatch   = 64       // messages of a batch
+	leatWindow  = 256      // records that a pull reader takes at once, and
+	leatFew     = 16       // how many at the least, where there are so many readers that all have more than
+	leatWindows = 1 << 18
+	keyMost     = 4 << 10  // bytes of a key, with room to spare
+	leatFiles   = 16 << 20 // bytes of a file
+	leatAll     = 4 << 30  // kept in all partitions together, as long as each keeps leatLeast
+	leatLeast   = 32 << 10
+	leatMany    = 1024 // partitions: where there are more, each has only about leatSlots slots for what is on its way
+	leatSlots   = 64
 )
 
 // Name implements load.Target.
@@ -188,6 +195,7 @@ func (l *leat) addTopic(name string, bytes int64) (err error) {
 		Retention:      engine.Retention{MaxBytes: bytes},
 		MaxRecordBytes: l.s.Size + keyMost,
 		Durable:        l.files,
+		HandoverSlots:  slots(&l.s),
 	})
 	if err != nil {
 		return err
@@ -215,7 +223,7 @@ func (l *leat) relay(from, to *engine.Partition) error {
 	}
 	l.relays.Go(func() {
 		defer r.Close()
-		window := make([]engine.Record, leatWindow)
+		window := make([]engine.Record, l.window())
 		for {
 			n, err := r.NextBatch(context.Background(), window)
 			if err != nil { // the end, or what readers see as messages that do not come
@@ -264,7 +272,7 @@ func (l *leat) Replay(partition int, deliver func([]byte)) error {
 func (l *leat) Read(reader, partition int, deliver func([]byte)) error {
 	r := l.readers[reader][partition]
 	defer r.Close()
-	window := make([]engine.Record, leatWindow)
+	window := make([]engine.Record, l.window())
 	for {
 		n, err := r.NextBatch(context.Background(), window)
 		if err != nil {
@@ -277,6 +285,11 @@ func (l *leat) Read(reader, partition int, deliver func([]byte)) error {
 			deliver(window[i].Value)
 		}
 	}
+}
+
+// window returns how many records a reader takes at once: there are as many windows as readers, each with one for each partition.
+func (l *leat) window() int {
+	return max(leatFew, min(leatWindow, leatWindows/(max(l.s.Readers, l.s.Stages)*l.s.Partitions)))
 }
 
 func (l *leat) Subscribe(_ int, deliver func(int, []byte)) error {
@@ -379,16 +392,15 @@ type leatBatches struct {
 }
 
 func newLeatBatch(parts []*engine.Partition, size int) *leatBatches {
-	b := &leatBatches{parts: parts, size: size}
-	for range parts {
-		b.batches = append(b.batches, make([]engine.Record, 0, leatBatch))
-		b.memory = append(b.memory, make([]byte, leatBatch*size))
-	}
+	b := &leatBatches{parts: parts, size: size, batches: make([][]engine.Record, len(parts)), memory: make([][]byte, len(parts))}
 	return b
 }
 
 func (b *leatBatches) Publish(ctx context.Context, partition int, payload []byte) error {
 	i := len(b.batches[partition])
+	if b.memory[partition] == nil {
+		b.batches[partition], b.memory[partition] = make([]engine.Record, 0, leatBatch), make([]byte, leatBatch*b.size)
+	}
 	value := b.memory[partition][i*b.size:][:len(payload)]
 	copy(value, payload)
 	b.batches[partition] = append(b.batches[partition], engine.Record{Value: value})

@@ -39,7 +39,7 @@ func (Leat) OpenGroup(s load.Scenario) (load.GroupInstance, error) {
 
 // keeps returns how many bytes each partition must keep for a scenario.
 func keeps(s *load.Scenario) (int64, error) {
-	need := max(leatBytes, 64*int64(s.Size))
+	need := kept(s)
 	var all float64 // bytes that may come meanwhile, at the most
 	who := "the slow member does not keep up"
 	switch {
@@ -58,6 +58,21 @@ func keeps(s *load.Scenario) (int64, error) {
 		return need + int64(all), nil
 	}
 	return need + int64(all)/int64(s.Partitions), nil
+}
+
+// kept returns how many bytes a partition keeps without any reason to keep more: what stays in the caches and lets a reader fall behind,
+// and less where there are very many partitions.
+func kept(s *load.Scenario) int64 {
+	most := max(leatBytes, 64*int64(s.Size))
+	return max(leatLeast, 4*int64(s.Size+keyMost), min(most, leatAll/int64(s.Partitions)))
+}
+
+// slots returns how many records may be on their way to the appender of a partition; 0 is what leat has by itself.
+func slots(s *load.Scenario) int {
+	if s.Partitions <= leatMany {
+		return 0
+	}
+	return min(max(leatSlots, 4*s.Size/80), 8*leatSlots)
 }
 
 // workers returns how many workers a scenario needs: for handlers that sleep one each, or else what leat has by itself. So
@@ -89,7 +104,7 @@ type leatGroup struct {
 func (g *leatGroup) attach() (err error) {
 	c := &g.c
 	if c.Mode != load.AtMostOnce {
-		_, err := g.engine.CreateTopic(deadName, engine.TopicConfig{Partitions: g.s.Partitions})
+		_, err := g.engine.CreateTopic(deadName, engine.TopicConfig{Partitions: g.s.Partitions, HandoverSlots: slots(&g.s)})
 		if err != nil {
 			return err
 		}

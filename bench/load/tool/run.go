@@ -17,9 +17,9 @@ import (
 const (
 	exitOK         = 0
 	exitFailed     = 1
-	exitWrong      = 2 // wrong counters
-	exitUsage      = 2 // as package flag has it
-	exitRateMissed = 3
+	exitWrong      = 2        // wrong counters
+	exitUsage      = 2        // as package flag has it
+	exitRateMissed = 3        // or handlers did not finish
 	exitMissed     = slo.Exit // an objective of -slo
 )
 
@@ -110,6 +110,9 @@ func (o options) run(ctx context.Context, stdout, stderr io.Writer) int {
 	if !o.quiet {
 		fmt.Fprintf(text, "leatload: %s on %s, %v warm-up and %v measured; Ctrl-C ends it with the result so far\n",
 			s.Name, o.target.Name(), s.Warmup, s.Duration)
+		for _, w := range s.Warnings() {
+			fmt.Fprintf(text, "leatload: %s\n", w)
+		}
 		s.Live = newView(text).show
 	}
 	res, err := o.measure(ctx, s)
@@ -186,7 +189,7 @@ func exitCode(res load.Result, err error) int {
 		return exitUsage
 	case err != nil:
 		return exitFailed
-	case errors.Is(wrong, load.ErrRateMissed):
+	case errors.Is(wrong, load.ErrRateMissed) || errors.Is(wrong, load.ErrUnfinished):
 		return exitRateMissed
 	default:
 		return exitOK

@@ -65,8 +65,7 @@ func (r *run) cutNote(res *Result) {
 	if res.Interrupted {
 		why = "the run was ended"
 	}
-	res.Notes = append(res.Notes, fmt.Sprintf("%s had not arrived everywhere, or not been processed, when %s: latencies are those of the others",
-		count(int(res.Unfinished), "message"), why))
+	res.Notes = append(res.Notes, fmt.Sprintf("%s when %s: latencies are those of the others", res.unfinished(), why))
 }
 
 // waitFor calls f, which waits for something that should come soon, and reports whether it has returned in time.
@@ -84,4 +83,15 @@ func (r *run) waitFor(f func()) bool {
 	case <-late.C:
 		return false
 	}
+}
+
+// unfinished says what is unfinished.
+func (r *Result) unfinished() string {
+	if r.Group != nil && r.Group.Kind != Broadcast {
+		return count(int(r.Unfinished), "message") + " sent and not processed"
+	}
+	if r.Unfinished == 1 {
+		return "1 delivery still to come"
+	}
+	return fmt.Sprintf("%d deliveries still to come", r.Unfinished)
 }

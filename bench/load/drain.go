@@ -15,7 +15,7 @@ func (r *run) drain(ctx context.Context) int64 {
 	start := r.clock.Now()
 	last, came := uint64(0), start
 	limit := int64(math.MaxInt64)
-	if r.g != nil {
+	if c := &r.s.Group; c.Handler > 0 || c.Fail > 0 || r.g != nil && r.g.slows() { // it is not the target that takes its time
 		limit = start + r.drainMost()
 	}
 	for ended := false; ; {

@@ -298,7 +298,7 @@ func (r Result) Err() error {
 			ErrRateMissed, r.Scheduled, r.Late, r.Unsent))
 	}
 	if r.Unfinished > 0 && !r.Interrupted {
-		errs = append(errs, fmt.Errorf("%w: %s sent and not processed", ErrUnfinished, count(int(r.Unfinished), "message")))
+		errs = append(errs, fmt.Errorf("%w: %s", ErrUnfinished, r.unfinished()))
 	}
 	return errors.Join(errs...)
 }

@@ -92,7 +92,7 @@ func (r Result) WriteText(w io.Writer) error {
 			r.Scheduled, r.Late, r.Unsent, FormatRate(r.Rate), FormatRate(r.PublishMsgsPerS))
 	}
 	if r.Unfinished > 0 {
-		p("\nUNFINISHED: %s sent that had not arrived everywhere, or not been processed, when the run ended\n", count(int(r.Unfinished), "message"))
+		p("\nUNFINISHED: %s when the run ended\n", r.unfinished())
 	}
 	if r.Faults.Any() {
 		p("\nWRONG: %s\n", r.wrong())

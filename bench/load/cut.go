@@ -38,8 +38,8 @@ func (r *run) patience() int64 {
 }
 
 // drainMost is how long handlers may take for the rest, however much they get done: as long as the run, but not less than patience.
-func (r *run) drainMost() int64 {
-	return int64(max(r.s.Patience, r.s.Warmup+r.s.Duration))
+func (s *Scenario) drainMost() time.Duration {
+	return max(s.Patience, defaultPatience, s.Warmup+s.Duration)
 }
 
 // closeTime is for how long a Close, or an opening, may show no progress.

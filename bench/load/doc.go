@@ -69,7 +69,7 @@
 // When everything has been sent, a run waits until it has arrived. What does not come for as long as [Scenario.Patience] is lost. A run
 // whose context ends, in whatever phase, ends within seconds: before it has begun with a result that says so; later with what there
 // was until then. What was still under way is [Result].Unfinished then, and not lost. So is what handlers do not get through in the
-// time that the run itself took (or Patience, if that is longer): they are told to end.
+// time that the run itself took (or Patience, or five seconds, if that is longer): they are told to end.
 //
 // # What is thrown away
 //

@@ -16,7 +16,7 @@ func (r *run) drain(ctx context.Context) int64 {
 	last, came := uint64(0), start
 	limit := int64(math.MaxInt64)
 	if c := &r.s.Group; c.Handler > 0 || c.Fail > 0 || r.g != nil && r.g.slows() { // it is not the target that takes its time
-		limit = start + r.drainMost()
+		limit = start + int64(r.s.drainMost())
 	}
 	for ended := false; ; {
 		now := r.clock.Now()

@@ -37,7 +37,7 @@ func (s Scenario) Warnings() (list []string) {
 	case s.Rate == 0:
 		list = append(list, fmt.Sprintf("handlers that take %v can do %s messages a second: producers wait for them", c.Handler, FormatRate(can)))
 	}
-	if most := max(s.Patience, s.Warmup+s.Duration); c.Handler > most || c.Fail > 0 && c.Backoff > most {
+	if most := s.drainMost(); c.Handler > most || c.Fail > 0 && c.Backoff > most {
 		list = append(list, fmt.Sprintf("the run waits for at most %v for handlers to get through at the end: what is left then is unfinished", most))
 	}
 	if can, due := c.slowCan(&s); can < due {

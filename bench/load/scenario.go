@@ -115,7 +115,7 @@ const (
 	maxMessages        = 1e15
 	maxBuffers         = 4 << 30              // bytes, of all producers together
 	maxLanes           = 1 << 18              // readers of all partitions together, each with a goroutine and a window of messages
-	maxCounters        = 1 << 26              // of producers, in all lanes together; some tens of bytes each
+	maxCounters        = 1 << 24              // of producers, in all lanes together; some tens of bytes each
 	maxTime            = 365 * 24 * time.Hour // of everything that takes time: a sum of some is a time still
 )
 
@@ -151,7 +151,6 @@ func (s Scenario) withDefaults() (Scenario, error) {
 	}
 	s.Group = s.Group.withDefaults(&s, check)
 	s.combine(check)
-	s.fits(check)
 	check(s.Producers >= 1 && s.Producers <= maxProducers, "producers is %d: must be 1 to %d", s.Producers, maxProducers)
 	check(s.Partitions >= 1 && s.Partitions <= maxPartitions, "partitions is %d: must be 1 to %d", s.Partitions, maxPartitions)
 	check(s.Readers >= 0 && s.Readers <= maxReaders, "readers is %d: must be 0 to %d", s.Readers, maxReaders)
@@ -178,16 +177,19 @@ func (s Scenario) withDefaults() (Scenario, error) {
 // fits checks that what grows with several numbers at once has room in memory: no machine has it for the most of all of them. It leaves
 // alone what is out of its own bounds.
 func (s *Scenario) fits(check func(ok bool, format string, args ...any)) {
-	producers, partitions, each := int64(s.Producers), int64(s.Partitions), int64(s.Consumers())
-	if min(producers, partitions, each+1) < 1 || max(producers, partitions, each) > 1<<17 || s.Size > maxSize {
+	producers, partitions, consumers, members := int64(s.Producers), int64(s.Partitions), int64(s.Consumers()+s.Replays), int64(s.Group.Members)
+	if min(producers, partitions, consumers+1) < 1 || max(producers, partitions, consumers, members) > 1<<17 || s.Size > maxSize {
 		return
 	}
 	check(producers*int64(s.Size) <= maxBuffers,
 		"producers is %d: with buffers of %d bytes it must be 1 to %d", producers, s.Size, maxBuffers/int64(max(s.Size, 1)))
-	check(partitions*each <= maxLanes, "partitions is %d: with %d who read each of them it must be 1 to %d", partitions, each, maxLanes/max(each, 1))
-	check(partitions*producers*(each+1) <= maxCounters,
-		"partitions is %d: with %d producers whose messages %d count in each of them it must be 1 to %d", partitions, producers, each,
-		maxCounters/(producers*(each+1)))
+	check(partitions*consumers <= maxLanes, "partitions is %d: with %s of each of them it must be 1 to %d", partitions,
+		count(int(consumers), "consumer"), maxLanes/max(consumers, 1))
+	check(producers*partitions*(1+consumers) <= maxCounters,
+		"partitions is %d: with %s, which are counted one by one in each of them and by %s, it must be 1 to %d", partitions,
+		count(s.Producers, "producer"), count(int(consumers), "consumer"), maxCounters/(producers*(1+consumers)))
+	check(s.Group.Kind == "" || members*partitions <= maxCounters,
+		"members is %d: with %s it must be 1 to %d", members, count(s.Partitions, "partition"), maxCounters/partitions)
 }
 
 // combine checks what does not go together.

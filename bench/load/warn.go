@@ -5,19 +5,6 @@ import (
 	"math"
 )
 
-// countersMost bounds how many counters a run has: one of about 50 bytes for each producer, partition and consumer.
-const countersMost = 1 << 24
-
-// fits checks that there is room for what the harness keeps for each combination.
-func (s *Scenario) fits(check func(ok bool, format string, args ...any)) {
-	n := float64(s.Producers) * float64(s.Partitions) * float64(1+s.Consumers()+s.Replays)
-	check(n <= countersMost, "producers is %d, with %s and %s: there would be %.3g counters, one for each producer, partition and consumer, and the most is %d",
-		s.Producers, count(s.Partitions, "partition"), count(s.Consumers()+s.Replays, "consumer"), n, countersMost)
-	n = float64(s.Group.Members) * float64(s.Partitions)
-	check(s.Group.Kind == "" || n <= countersMost, "members is %d, with %s: there would be %.3g counters, one for each member and partition, and the most is %d",
-		s.Group.Members, count(s.Partitions, "partition"), n, countersMost)
-}
-
 // Warnings says what whoever starts the run should know: that handlers hold producers up, or will not be through in time.
 func (s Scenario) Warnings() (list []string) {
 	s, err := s.withDefaults()

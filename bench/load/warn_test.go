@@ -43,9 +43,9 @@ func TestScenario_Warnings(t *testing.T) {
 // TestScenario_TooManyCounters: what would not fit is refused by name.
 func TestScenario_TooManyCounters(t *testing.T) {
 	for want, change := range map[string]func(s *load.Scenario){
-		"producers is 65536, with 65536 partitions and 2 consumers": func(s *load.Scenario) { s.Producers, s.Partitions = 1<<16, 1<<16 },
-		"producers is 3, with 65536 partitions and 10001 consumers": func(s *load.Scenario) { s.Partitions, s.Subscribers = 1<<16, 10_000 },
-		"members is 10000, with 65536 partitions": func(s *load.Scenario) {
+		"partitions is 65536: with 65536 producers, which are counted one by one in each of them and by 2 consumers, it must be 1 to 85": func(s *load.Scenario) { s.Producers, s.Partitions = 1<<16, 1<<16 },
+		"partitions is 65536: with 10001 consumers of each of them it must be 1 to 26":                                                   func(s *load.Scenario) { s.Partitions, s.Subscribers = 1<<16, 10_000 },
+		"members is 10000: with 65536 partitions it must be 1 to 256": func(s *load.Scenario) {
 			s.Readers, s.Subscribers, s.Partitions, s.Group = 0, 0, 1<<16, load.Group{Kind: load.Assigned, Members: 10_000}
 		},
 	} {

@@ -18,7 +18,7 @@ func (s Scenario) Figures() []string {
 			return s.Rate == 0
 		case "done", "overlapped", "miscounted", "uncommitted":
 			return !group
-		case "e2e", "lag", "duplicated", "reordered", "gap", "corrupt":
+		case "e2e", "lag", "duplicated", "reordered", "gap", "corrupt", "unfinished":
 			return !read
 		case "lost", "faults":
 			return !read && s.Sync == "" // files are read at the end
@@ -45,7 +45,7 @@ func (r Result) Figure(m slo.Metric) (value float64, ok bool) {
 		"lost": f.Lost, "duplicated": f.Duplicated, "reordered": f.Reordered, "gap": f.Gap, "corrupt": f.Corrupt,
 		"overlapped": f.Overlapped, "miscounted": f.Miscounted, "uncommitted": f.Uncommitted,
 		"faults": f.Lost + f.Duplicated + f.Reordered + f.Gap + f.Corrupt + f.Overlapped + f.Miscounted + f.Uncommitted,
-		"unsent": r.Unsent, "late": r.Late, "lag": lag,
+		"unsent": r.Unsent, "late": r.Late, "unfinished": r.Unfinished, "lag": lag,
 	}
 	if n, ok := counts[m.Name]; ok {
 		return float64(n), m.Name != "lag" || len(r.Windows) > 0

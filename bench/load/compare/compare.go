@@ -240,6 +240,12 @@ func (c *Comparison) judge(a, b Run, o Options) {
 	case !a.held() && b.held():
 		c.Verdict, c.Text = Better, "B is faster: it held its rate, and A did not"
 		return
+	case a.finished() && !b.finished():
+		c.Verdict, c.Text = Worse, "B is slower: its handlers did not get through what was sent, and A's did"
+		return
+	case !a.finished() && b.finished():
+		c.Verdict, c.Text = Better, "B is faster: its handlers got through what was sent, and A's did not"
+		return
 	}
 	var worse, better, same []Row
 	var unclear []string

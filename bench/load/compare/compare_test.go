@@ -237,6 +237,16 @@ func TestCompare_RateMissed(t *testing.T) {
 	assert.Equal(t, compare.Better, compare.Compare(read(t, missed), read(t, held), compare.Options{}).Verdict)
 }
 
+func TestCompare_Unfinished(t *testing.T) {
+	s := synthetic{windows: 20, noise: 0.02, slower: 1}
+	whole, part := s.result(1), s.result(2)
+	part["unfinished"] = 7
+	assert.Equal(t, compare.ExitWorse, compare.Compare(read(t, whole), read(t, part), compare.Options{}).Exit())
+	assert.Equal(t, compare.Better, compare.Compare(read(t, part), read(t, whole), compare.Options{}).Verdict)
+	part["interrupted"] = true
+	assert.Equal(t, compare.Same, compare.Compare(read(t, whole), read(t, part), compare.Options{}).Verdict, "it was ended, and no fault of its own")
+}
+
 func TestCompare_Incomparable(t *testing.T) {
 	s := synthetic{windows: 20, noise: 0.02, slower: 1}
 	plain := read(t, s.result(1))

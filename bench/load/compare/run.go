@@ -26,6 +26,7 @@ type Run struct {
 	PublishMsgsPerS float64  `json:"publish_msgs_per_s"`
 	RateHeld        *bool    `json:"rate_held"`
 	Interrupted     bool     `json:"interrupted"`
+	Unfinished      uint64   `json:"unfinished"`
 	CPUNsPerMsg     float64  `json:"cpu_ns_per_msg"`
 	AllocsPerMsg    float64  `json:"allocs_per_msg"`
 	BytesPerMsg     float64  `json:"alloc_bytes_per_msg"`
@@ -118,6 +119,9 @@ func (r Run) faults() string {
 
 // held reports whether the run held its rate.
 func (r Run) held() bool { return r.RateHeld == nil || *r.RateHeld }
+
+// finished reports whether the run got through what was sent: otherwise its latencies leave out the longest.
+func (r Run) finished() bool { return r.Unfinished == 0 || r.Interrupted }
 
 // What two runs must have in common to be comparable, and what may differ but should be known.
 var (

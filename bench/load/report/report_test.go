@@ -253,6 +253,11 @@ func TestWrite_Wrong(t *testing.T) {
 	o = result(1, 1, 5, false)
 	o["rate_held"], o["late"] = false, 20_000
 	assert.Contains(t, write(t, read(t, "a", o)), "rate missed: 20\u00a0k late, 0 not sent")
+	o = result(1, 1, 5, false)
+	o["unfinished"] = 7
+	assert.Contains(t, write(t, read(t, "a", o)), `<span class="state bad">unfinished: 7 still to come when the run ended</span>`)
+	o["interrupted"] = true
+	assert.Contains(t, write(t, read(t, "a", o)), `<span class="state warn">interrupted</span>`)
 	assert.ErrorContains(t, report.Write(io.Discard, nil, report.Options{}), "no runs")
 }
 

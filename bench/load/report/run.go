@@ -29,6 +29,7 @@ type Run struct {
 	DurationS       float64  `json:"duration_s"`
 	WarmupS         float64  `json:"warmup_s"`
 	Interrupted     bool     `json:"interrupted"`
+	Unfinished      uint64   `json:"unfinished"`
 	Sent            uint64   `json:"sent"`
 	Received        uint64   `json:"received"`
 	RateMsgsPerS    *float64 `json:"rate_msgs_per_s"`
@@ -183,6 +184,8 @@ func (r *Run) state() (class, text string) {
 		return "bad", "wrong: " + r.faults()
 	case r.RateHeld != nil && !*r.RateHeld:
 		return "bad", fmt.Sprintf("rate missed: %s late, %s not sent", count(float64(r.Late)), count(float64(r.Unsent)))
+	case r.Unfinished > 0 && !r.Interrupted:
+		return "bad", fmt.Sprintf("unfinished: %s still to come when the run ended", count(float64(r.Unfinished)))
 	case r.Interrupted:
 		return "warn", "interrupted"
 	}

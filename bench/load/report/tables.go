@@ -104,7 +104,7 @@ var measured = []string{
 // Fields that are no conditions: they are shown elsewhere, or say nothing by themselves.
 var figures = []string{
 	"schema", "sent", "received", "rate_msgs_per_s", "publish_msgs_per_s", "rate_held", "interrupted", "cpu_ns_per_msg", "allocs_per_msg",
-	"alloc_bytes_per_msg", "placement_rtt_ns", "scheduled", "late", "unsent", "cores", "gcs", "gc_pause_ns", "blocked_ns", "heap_start_bytes",
+	"alloc_bytes_per_msg", "placement_rtt_ns", "scheduled", "late", "unsent", "unfinished", "cores", "gcs", "gc_pause_ns", "blocked_ns", "heap_start_bytes",
 	"heap_end_bytes", "size_mean", "clamped",
 }
 

@@ -45,7 +45,7 @@ var kinds = map[string]kind{
 	"e2e": latency, "publish": latency, "delay": latency, "done": latency,
 	"rate": rate, "published": rate,
 	"lost": count, "duplicated": count, "reordered": count, "gap": count, "corrupt": count, "overlapped": count, "miscounted": count,
-	"uncommitted": count, "faults": count, "unsent": count, "late": count, "lag": count,
+	"uncommitted": count, "faults": count, "unfinished": count, "unsent": count, "late": count, "lag": count,
 	"allocs": figure, "bytes": figure, "cores": figure,
 	"cpu": timespan,
 }

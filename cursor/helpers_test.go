@@ -3,12 +3,10 @@ package cursor_test
 import (
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/leatlog/leat/internal/testkit"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testkit.Main(m) }
 
 // What tests of several packages share; functions, not variables, so that a closure passed to one is not allocated.
 

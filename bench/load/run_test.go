@@ -14,9 +14,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/leatlog/leat/bench/load"
+	"github.com/leatlog/leat/internal/testkit"
 )
 
 // brief is a scenario that ends by its number of messages.
@@ -28,7 +28,7 @@ func brief(messages int64) load.Scenario {
 }
 
 func TestRun_CountsEverything(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	defer testkit.NoLeaks(t)
 	for _, rate := range []float64{0, 1e9} {
 		t.Run(fmt.Sprint("rate=", rate), func(t *testing.T) {
 			s := brief(1000)
@@ -205,7 +205,7 @@ func TestRun_SwappedPartitions(t *testing.T) {
 }
 
 func TestRun_Interrupted(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	defer testkit.NoLeaks(t)
 	for _, rate := range []float64{0, 10} {
 		ctx, cancel := context.WithCancel(t.Context())
 		var n atomic.Int64
@@ -239,7 +239,7 @@ func TestRun_InterruptedDuringWarmup(t *testing.T) {
 }
 
 func TestRun_TargetFails(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	defer testkit.NoLeaks(t)
 	boom := errors.New("boom")
 	t.Run("open", func(t *testing.T) {
 		_, err := load.Run(t.Context(), &direct{openErr: boom}, brief(10))
@@ -273,7 +273,7 @@ func TestRun_TargetFails(t *testing.T) {
 }
 
 func TestRun_StuckInClose(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	defer testkit.NoLeaks(t)
 	hold := make(chan struct{})
 	s := brief(10)
 	s.Patience = time.Millisecond

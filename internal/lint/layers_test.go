@@ -42,7 +42,7 @@ var testsOnly = map[string][]string{
 	module + "/engine/enginetest": nil,
 	"github.com/stretchr/testify": {"engine/enginetest"},
 	"pgregory.net/rapid":          {"engine/enginetest"},
-	"go.uber.org/goleak":          {"engine/enginetest"},
+	"go.uber.org/goleak":          {"engine/enginetest", "internal/testkit"},
 	"github.com/loov/hrtime":      {"bench", "cmd"}, // it calibrates at import
 	"github.com/HdrHistogram":     {"bench/load", "cmd"},
 	"testing":                     {"engine/enginetest", "internal/explore", "internal/testkit"},

@@ -2,10 +2,14 @@
 package testkit
 
 import (
+	"fmt"
+	"os"
 	"runtime"
 	"runtime/debug"
 	"testing"
 	"time"
+
+	"go.uber.org/goleak"
 )
 
 // patience is how long a test may take before what it waits for counts as hanging, also on a machine that is busy.
@@ -42,6 +46,39 @@ func Await(cond func() bool) {
 			runtime.Gosched()
 		} else {
 			time.Sleep(50 * time.Microsecond) // to leave the processor to what we wait for; nothing depends on it
+		}
+	}
+}
+
+// leaving is how long goroutines may take that are on their way out, also on a machine that lets them wait.
+const leaving = 30 * time.Second
+
+// NoLeaks fails the test if goroutines are left that do not end. goleak alone gives those that are about to end less than half a
+// second, in which a busy machine may not have let them run once.
+func NoLeaks(t testing.TB) {
+	t.Helper()
+	if err := leaks(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Main runs the tests of a package and ends the program. It fails if goroutines are left in the end: see NoLeaks.
+func Main(m *testing.M, options ...goleak.Option) {
+	code := m.Run()
+	if code == 0 {
+		if err := leaks(options...); err != nil {
+			fmt.Fprintln(os.Stderr, "after all tests:", err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// leaks returns what goleak finds once all that was on its way out has ended, or when it took too long.
+func leaks(options ...goleak.Option) (err error) {
+	for end := time.Now().Add(leaving); ; {
+		if err = goleak.Find(options...); err == nil || time.Now().After(end) {
+			return err
 		}
 	}
 }

@@ -6,10 +6,10 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/leatlog/leat/bench/load"
 	"github.com/leatlog/leat/bench/load/target"
+	"github.com/leatlog/leat/internal/testkit"
 )
 
 // inFiles is a short scenario with files in a folder of the test's.
@@ -22,7 +22,7 @@ func inFiles(t *testing.T, sync string) load.Scenario {
 // TestLeat_Durable: whatever the policy and the way to publish, all that was sent is there when the files are opened again, and the
 // files are gone in the end.
 func TestLeat_Durable(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	defer testkit.NoLeaks(t)
 	for _, sync := range []string{"always", "1ms", "never"} {
 		for _, publish := range []string{"async", "sync", "batch", "appender"} {
 			s := inFiles(t, sync)

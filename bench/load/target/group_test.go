@@ -10,7 +10,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/leatlog/leat/bench/load"
 	"github.com/leatlog/leat/bench/load/target"
@@ -110,7 +109,7 @@ func TestLeat_Groups(t *testing.T) {
 						continue
 					}
 					t.Run(fmt.Sprintf("%s/%s/%s/poll=%t", named.Name, kind, mode, poll), func(t *testing.T) {
-						defer goleak.VerifyNone(t)
+						defer testkit.NoLeaks(t)
 						res := right(t, target.Leat{}, s)
 						x := res.Group
 						assert.Equal(t, kind, x.Kind)
@@ -137,7 +136,7 @@ func TestLeat_GroupsByForce(t *testing.T) {
 		for _, mode := range []load.Mode{load.AtLeastOnce, load.AtMostOnce, load.Manual} {
 			for _, poll := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s/%s/poll=%t", kind, mode, poll), func(t *testing.T) {
-					defer goleak.VerifyNone(t)
+					defer testkit.NoLeaks(t)
 					s := moment(t, "churn")
 					s.Group.Kind, s.Group.Mode, s.Group.Poll, s.Group.Evict = kind, mode, poll, 1
 					res := right(t, target.Leat{}, s)
@@ -158,7 +157,7 @@ func TestLeat_GroupHangs(t *testing.T) {
 	for _, kind := range []load.Kind{load.Assigned, load.Shared, load.Broadcast} {
 		for _, mode := range []load.Mode{load.AtLeastOnce, load.Manual} {
 			t.Run(fmt.Sprintf("%s/%s", kind, mode), func(t *testing.T) {
-				defer goleak.VerifyNone(t)
+				defer testkit.NoLeaks(t)
 				s := moment(t, "slow-consumer")
 				s.Duration = 200 * time.Millisecond
 				if kind == load.Assigned {
@@ -194,7 +193,7 @@ func TestLeat_GroupWays(t *testing.T) {
 		"more members":           func(s *load.Scenario) { s.Partitions = 2; s.Group.Members = 9 },
 	} {
 		t.Run(name, func(t *testing.T) {
-			defer goleak.VerifyNone(t)
+			defer testkit.NoLeaks(t)
 			s := moment(t, "group")
 			change(&s)
 			right(t, target.Leat{}, s)

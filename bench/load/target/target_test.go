@@ -9,11 +9,11 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/leatlog/leat/bench/load"
 	"github.com/leatlog/leat/bench/load/stream"
 	"github.com/leatlog/leat/bench/load/target"
+	"github.com/leatlog/leat/internal/testkit"
 )
 
 // brief makes a scenario end after some thousand messages.
@@ -35,7 +35,7 @@ func TestTargets(t *testing.T) {
 						continue
 					}
 					t.Run(fmt.Sprintf("%s/%s/size=%d/rate=%g", tgt.Name(), named.Name, size, rate), func(t *testing.T) {
-						defer goleak.VerifyNone(t)
+						defer testkit.NoLeaks(t)
 						s := brief(t, named.Name)
 						if s.Replays > 0 && tgt.Name() != "leat" {
 							_, err := load.Run(t.Context(), tgt, s)
@@ -103,7 +103,7 @@ func TestLeat_EveryWay(t *testing.T) {
 	for _, publish := range []string{"", "async", "sync", "batch", "appender"} {
 		for _, wait := range []string{"", "park", "yield", "spin"} {
 			t.Run("publish="+publish+"/wait="+wait, func(t *testing.T) {
-				defer goleak.VerifyNone(t)
+				defer testkit.NoLeaks(t)
 				s := brief(t, "mixed")
 				s.Publish, s.Wait = publish, wait
 				s.Producers, s.Partitions = 2, 3 // one producer has two partitions for itself
@@ -123,7 +123,7 @@ func TestLeat_EveryWay(t *testing.T) {
 func TestLeat_FlushLetsGo(t *testing.T) {
 	for _, publish := range []string{"async", "sync", "batch", "appender"} {
 		t.Run("publish="+publish, func(t *testing.T) {
-			defer goleak.VerifyNone(t)
+			defer testkit.NoLeaks(t)
 			s := brief(t, "unicast")
 			s.Publish = publish
 			in, err := target.Leat{}.Open(s)
@@ -152,7 +152,7 @@ func TestLeat_AppenderNeedsAPartitionEach(t *testing.T) {
 
 // TestLeat_Backlog: the readers stop, everything that comes meanwhile waits for them, and producers do not.
 func TestLeat_Backlog(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	defer testkit.NoLeaks(t)
 	s := brief(t, "backlog")
 	s.Messages, s.Duration, s.Stop, s.Rate, s.Subscribers = 0, 300*time.Millisecond, 100*time.Millisecond, 20_000, 1
 	res, err := load.Run(t.Context(), target.Leat{}, s)
@@ -177,7 +177,7 @@ func TestLeat_BacklogMustFit(t *testing.T) {
 
 // TestLeat_ReplayStorm reads all again and again while the ring drops what is old.
 func TestLeat_ReplayStorm(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	defer testkit.NoLeaks(t)
 	s := brief(t, "replay-storm")
 	s.Messages, s.Duration, s.Rate, s.Size = 40_000, time.Hour, 0, 1000 // more than leat keeps of each partition
 	res, err := load.Run(t.Context(), target.Leat{}, s)
@@ -220,7 +220,7 @@ func TestTargets_MixedSizes(t *testing.T) {
 		{target.Leat{}, soak, "async"}, {target.Leat{}, soak, "sync"}, {target.Leat{}, soak, "batch"}, {target.Leat{}, soak, "appender"},
 	} {
 		t.Run(c.tgt.Name()+"/"+c.s.Name+"/"+c.how, func(t *testing.T) {
-			defer goleak.VerifyNone(t)
+			defer testkit.NoLeaks(t)
 			c.s.Publish = c.how
 			res, err := load.Run(t.Context(), c.tgt, c.s)
 			require.NoError(t, err)
@@ -236,7 +236,7 @@ func TestTargets_MixedSizes(t *testing.T) {
 func TestPipeline_EveryTarget(t *testing.T) {
 	for _, tgt := range target.All() {
 		t.Run(tgt.Name(), func(t *testing.T) {
-			defer goleak.VerifyNone(t)
+			defer testkit.NoLeaks(t)
 			s := brief(t, "pipeline")
 			s.Stages, s.Rate, s.Readers, s.Subscribers, s.Producers = 5, 0, 2, 1, 3
 			res, err := load.Run(t.Context(), tgt, s)
@@ -252,7 +252,7 @@ func TestPipeline_EveryTarget(t *testing.T) {
 func TestBacklog_Interrupted(t *testing.T) {
 	for _, tgt := range target.All() {
 		t.Run(tgt.Name(), func(t *testing.T) {
-			defer goleak.VerifyNone(t)
+			defer testkit.NoLeaks(t)
 			s := brief(t, "backlog")
 			s.Messages, s.Rate, s.Duration, s.Stop, s.Window = 0, 0, time.Hour, 50*time.Minute, 50*time.Millisecond
 			ctx, cancel := context.WithCancel(t.Context())

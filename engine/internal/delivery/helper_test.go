@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/leatlog/leat/engine/internal/delivery"
 	"github.com/leatlog/leat/engine/internal/dispatch"
@@ -21,7 +20,7 @@ import (
 	"github.com/leatlog/leat/segment"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testkit.Main(m) }
 
 var (
 	background = context.Background()

@@ -5,15 +5,15 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/leatlog/leat/engine/internal/dispatch"
+	"github.com/leatlog/leat/internal/testkit"
 )
 
 // watchdog is how long a test waits before it calls a hang a failure. No test expects it to pass.
 const watchdog = 10 * time.Second
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testkit.Main(m) }
 
 // newPool returns a pool that is closed, and checked to have ended, when the test ends.
 func newPool(t testing.TB, workers int) *dispatch.Pool {

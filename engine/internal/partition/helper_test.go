@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/leatlog/leat/cursor"
 	"github.com/leatlog/leat/engine/internal/dispatch"
@@ -21,7 +20,7 @@ import (
 	"github.com/leatlog/leat/segment"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testkit.Main(m) }
 
 var (
 	background = context.Background()

@@ -12,15 +12,15 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/leatlog/leat/engine/internal/storage"
+	"github.com/leatlog/leat/internal/testkit"
 	"github.com/leatlog/leat/segment"
 	"github.com/leatlog/leat/segment/disk"
 	"github.com/leatlog/leat/segment/vfs"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testkit.Main(m) }
 
 // pair is a log in memory and its files.
 type pair struct {

@@ -436,7 +436,7 @@ func TestBUG101_ManyPolls(t *testing.T) {
 	x.once(t, n)
 	assert.Zero(t, g.Stats().Partitions[0].Fenced)
 	for i := range 2 {
-		assert.Equal(t, part(t, topic, i).Next(), committed(t, g, "t", i))
+		committedIs(t, g, "t", i, part(t, topic, i).Next())
 	}
 }
 

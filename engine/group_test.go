@@ -79,13 +79,17 @@ func TestGroup_EachRecordToOneMember(t *testing.T) {
 		for _, mode := range []engine.Mode{engine.AtLeastOnce, engine.AtMostOnce, engine.Manual} {
 			t.Run(kind.String()+"/"+[]string{"at least once", "at most once", "manual"}[mode], func(t *testing.T) {
 				watchdog(t)
-				e := open(t, engine.Config{})
+				e := open(t, engine.Config{Workers: 4})
 				topic := create(t, e, "t", engine.TopicConfig{Partitions: 4, Partitioner: engine.RoundRobin()})
 				g := newGroup(t, e, "g", engine.GroupConfig{Kind: kind, Mode: mode}, "t")
 				x := newTally()
+				var both sync.WaitGroup // each waits in its first handler until the other has something, too: else one might do it all
+				both.Add(2)
 				for _, name := range []string{"a", "b"} {
 					h := x.handler(name)
+					var first sync.Once
 					join(t, g, engine.HandlerFunc(func(ctx context.Context, m *engine.Message) error {
+						first.Do(func() { both.Done(); both.Wait() })
 						_ = h.OnMessage(ctx, m)
 						if mode == engine.Manual {
 							assert.NoError(t, m.Ack())

@@ -89,6 +89,7 @@ func TestHooks_AreTold(t *testing.T) {
 	require.NoError(t, topic.Flush(background))
 	caughtUp(s)
 	s.Close()
+	<-s.Done()
 	assert.Equal(t, []string{
 		"gap t/s 0-3",
 		"failed t/s/0 5 attempt 1: panic five", "failed t/s/0 5 attempt 2: panic five", `dropped t/s/0 5 "0/5": leat: handler panicked: five`,

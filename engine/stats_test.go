@@ -126,9 +126,9 @@ func TestStats_Counts(t *testing.T) {
 	assert.Equal(t, int64(11), l.Lost)
 	assert.Zero(t, l.Failed+l.Dropped+l.Redelivered+l.Lag)
 	assert.Zero(t, s.Lag())
+	await(func() bool { return e.Stats().Queued == 0 }) // a wake-up that came to nothing may have been late
 	all := e.Stats()
 	assert.Equal(t, 3, all.Workers)
-	assert.Zero(t, all.Queued)
 	assert.Positive(t, all.MemoryUsed)
 	s.Close()
 	<-s.Done()

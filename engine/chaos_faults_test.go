@@ -87,6 +87,16 @@ func (s *strikes) add(more *strikes) {
 	}
 }
 
+// missing reports whether a fault has never struck.
+func (s *strikes) missing() bool {
+	for f := range s.n {
+		if s.n[f].Load() == 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // String returns the counts in one line.
 func (s *strikes) String() string {
 	var b strings.Builder

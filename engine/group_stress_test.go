@@ -312,8 +312,9 @@ func TestGroup_AcksRace(t *testing.T) {
 		e := open(t, engine.Config{Workers: 4})
 		topic := create(t, e, "t", engine.TopicConfig{})
 		g := newGroup(t, e, "g", engine.GroupConfig{
-			Kind: kind, Mode: engine.Manual, MaxDeliveries: engine.Unlimited, Settling: engine.Settling{AckWait: []time.Duration{time.Millisecond}},
-			Backoff: []time.Duration{time.Millisecond},
+			Kind: kind, Mode: engine.Manual, MaxDeliveries: engine.Unlimited, Backoff: []time.Duration{time.Millisecond},
+			// In the end there is time enough for one of them, also if the machine is slow.
+			Settling: engine.Settling{AckWait: []time.Duration{time.Millisecond, time.Millisecond, time.Millisecond, time.Minute}},
 		}, "t")
 		var settled, fenced atomic.Int64
 		join(t, g, handle(func(m *engine.Message) error {

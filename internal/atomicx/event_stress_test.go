@@ -21,7 +21,7 @@ func watch(t *testing.T, f func()) {
 		defer close(done)
 		f()
 	}()
-	watchdog := time.NewTimer(2 * time.Minute)
+	watchdog := time.NewTimer(4 * time.Minute)
 	defer watchdog.Stop()
 	select {
 	case <-done:

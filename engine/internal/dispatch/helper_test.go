@@ -11,7 +11,7 @@ import (
 )
 
 // watchdog is how long a test waits before it calls a hang a failure. No test expects it to pass.
-const watchdog = 10 * time.Second
+const watchdog = 3 * time.Minute
 
 func TestMain(m *testing.M) { testkit.Main(m) }
 

@@ -20,6 +20,22 @@ func processor(t testing.TB) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
+// idle checks that there is a window of doing nothing in which the process uses less than so much of a processor. There are many
+// tries: others may be at work just now, such as the collector, or tests before this one.
+func idle(t testing.TB, window, most time.Duration) {
+	t.Helper()
+	least := time.Hour
+	for range 200 {
+		before := processor(t)
+		time.Sleep(window) // the passing of time is what is tested
+		least = min(least, processor(t)-before)
+		if least < most {
+			return
+		}
+	}
+	t.Errorf("%v of processor time in %v of doing nothing", least, window)
+}
+
 // TestBUG026: whoever waits, for whatever, costs next to nothing. The limit is for loops that run hot, not a measurement.
 func TestBUG026_WaitingCostsNothing(t *testing.T) {
 	watchdog(t)
@@ -90,14 +106,7 @@ func TestBUG026_WaitingCostsNothing(t *testing.T) {
 	}
 	await(func() bool { return p.Stats().Blocked == 2 })
 
-	await(func() bool { // soon, and then for good
-		before := processor(t)
-		time.Sleep(200 * time.Millisecond)
-		return processor(t)-before < 40*time.Millisecond
-	})
-	before := processor(t)
-	time.Sleep(300 * time.Millisecond)
-	require.Less(t, processor(t)-before, 100*time.Millisecond)
+	idle(t, 100*time.Millisecond, 20*time.Millisecond)
 	require.NoError(t, e.Close())
 	for range waiting {
 		if err := <-results; err != nil {

@@ -74,7 +74,7 @@ func TestKeyed_Gap(t *testing.T) {
 				return nil
 			})
 			c.Parallel, c.AtMostOnce, c.ErrorOnGap, c.OnGap = 3, once, fail, y.gap
-			c.Backoff = []time.Duration{100 * time.Millisecond}
+			c.Backoff = []time.Duration{time.Hour}
 			p := newPart(t, partitionSetup{onFull: partition.DropOldest, limits: retention.Limits{MaxRecords: 8}, segments: 2, workers: 3})
 			k := newKeyed(t, p, c, nil)
 			k.Start()

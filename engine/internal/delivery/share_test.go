@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -69,10 +70,13 @@ func TestShare_EachRecordOnce(t *testing.T) {
 			p := newPart(t, partitionSetup{segments: 64})
 			s, b := newShare(t, p, cfg), &book{}
 			p.publish(t, n/2)
-			var most atomic.Int64
+			var mu sync.Mutex
+			most := 0
 			for range 2 {
 				s.newSeat(t, delivery.SeatConfig{BatchSize: 10, Handler: delivery.Handler{Batch: func(_ context.Context, ms []Message) error {
-					most.Store(max(most.Load(), int64(len(ms))))
+					mu.Lock()
+					most = max(most, len(ms))
+					mu.Unlock()
 					for i := range ms {
 						if err := each(&ms[i], b); err != nil {
 							return err
@@ -83,7 +87,7 @@ func TestShare_EachRecordOnce(t *testing.T) {
 			}
 			p.publish(t, n/2)
 			check(t, s, b)
-			assert.EqualValues(t, 10, most.Load())
+			assert.Equal(t, 10, most)
 		})
 		t.Run(mode+"/pull", func(t *testing.T) {
 			watchdog(t)

@@ -122,7 +122,7 @@ func TestAlarm_StressSetEarlier(t *testing.T) {
 func TestAlarms_StressClose(t *testing.T) {
 	testkit.Watchdog(t)
 	rang := 0
-	for range testkit.Rounds(2000) {
+	for i, n := 0, testkit.Rounds(2000); i < n || rang == 0; i++ {
 		clock := atomicx.NewClock()
 		s := due.NewAlarms(&clock)
 		var x, y due.Alarm

@@ -28,6 +28,9 @@ func moment(t *testing.T, name string) load.Scenario {
 	if s.Rate == 0 {
 		s.Messages, s.Duration = 400, time.Minute // so many, however busy the machine is
 	}
+	if s.Group.Fail > 0 {
+		s.Messages, s.Duration = 300, time.Minute // some of them fail, likewise
+	}
 	if s.Group.Churn > 0 {
 		s.Group.Churn, s.Duration = time.Millisecond, time.Hour // see until
 	}
@@ -237,7 +240,7 @@ type fault func(d load.Delivery, how load.Settler, next func(load.Delivery, load
 
 func (f faulty) OpenGroup(s load.Scenario) (load.GroupInstance, error) {
 	in, err := f.Leat.OpenGroup(s)
-	return &faultyInstance{GroupInstance: in, fault: f.fault}, err
+	return &faultyInstance{GroupInstance: in, fault: f.fault, over: make(chan struct{})}, err
 }
 
 type faultyInstance struct {
@@ -245,6 +248,34 @@ type faultyInstance struct {
 	mu      sync.Mutex
 	fault   fault
 	through bool
+	over    chan struct{} // closed when it is through
+}
+
+// Producer returns a producer that waits for the fault before its last messages. So the fault comes while the run goes on, however
+// slow the members are, and not when the run has given up what it had not got by then.
+func (f *faultyInstance) Producer(i int) (load.Producer, error) {
+	p, err := f.GroupInstance.Producer(i)
+	return &faultyProducer{Producer: p, f: f}, err
+}
+
+type faultyProducer struct {
+	load.Producer
+	f *faultyInstance
+	n int
+}
+
+func (p *faultyProducer) Publish(ctx context.Context, partition int, payload []byte) error {
+	if p.n++; p.n == 90 { // of a hundred or more
+		if err := p.Flush(ctx); err != nil {
+			return err
+		}
+		select {
+		case <-p.f.over:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return p.Producer.Publish(ctx, partition, payload)
 }
 
 func (f *faultyInstance) Join(name string, sink load.Sink) (load.Seat, error) {
@@ -261,7 +292,9 @@ func (x faultySink) Deliver(d load.Delivery, how load.Settler) error {
 	f.mu.Lock()
 	if !f.through {
 		var err error
-		err, f.through = f.fault(d, how, x.Sink.Deliver)
+		if err, f.through = f.fault(d, how, x.Sink.Deliver); f.through {
+			close(f.over)
+		}
 		f.mu.Unlock()
 		return err
 	}
@@ -385,9 +418,9 @@ func sameProducer(a, b load.Delivery) bool { return bytes.Equal(a.Payload[14:16]
 
 // TestPlantedFaults_Swallowed: a handler has failed, and the target takes it for a success.
 func TestPlantedFaults_Swallowed(t *testing.T) {
+	t.Parallel() // it takes all of a run's patience
 	testkit.Watchdog(t)
 	s := moment(t, "redelivery")
-	s.Patience = 100 * time.Millisecond
 	res, err := load.Run(t.Context(), faulty{fault: func(d load.Delivery, how load.Settler, next func(load.Delivery, load.Settler) error) (error, bool) {
 		return nil, next(d, how) != nil
 	}}, s)
@@ -412,9 +445,9 @@ func (b behindInstance) Positions(member, partition int) (position, end int64, e
 }
 
 func TestPlantedFaults_Uncommitted(t *testing.T) {
+	t.Parallel() // it takes all of a run's patience
 	testkit.Watchdog(t)
 	s := moment(t, "group")
-	s.Patience = 200 * time.Millisecond
 	res, err := load.Run(t.Context(), behind{}, s)
 	require.NoError(t, err)
 	assert.Equal(t, load.Faults{Uncommitted: 4}, res.Faults)

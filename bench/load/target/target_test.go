@@ -154,8 +154,19 @@ func TestLeat_AppenderNeedsAPartitionEach(t *testing.T) {
 func TestLeat_Backlog(t *testing.T) {
 	defer testkit.NoLeaks(t)
 	s := brief(t, "backlog")
-	s.Messages, s.Duration, s.Stop, s.Rate, s.Subscribers = 0, 300*time.Millisecond, 100*time.Millisecond, 20_000, 1
-	res, err := load.Run(t.Context(), target.Leat{}, s)
+	s.Messages, s.Duration, s.Stop, s.Rate, s.Subscribers = 0, time.Hour, 100*time.Millisecond, 20_000, 1
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	s.Window = 50 * time.Millisecond
+	windows := 0
+	s.Intervals = func(_, to time.Duration, _, _, _ *load.Histogram) { // by who stops the readers and lets them go on, after that
+		if to > 200*time.Millisecond {
+			if windows++; windows == 3 {
+				cancel()
+			}
+		}
+	}
+	res, err := load.Run(ctx, target.Leat{}, s)
 	require.NoError(t, err)
 	require.False(t, res.Faults.Any())
 	require.NotNil(t, res.Backlog)
@@ -258,12 +269,11 @@ func TestBacklog_Interrupted(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			var last uint64
-			s.Intervals = func(_, to time.Duration, _, publish, _ *load.Histogram) {
-				if n := publish.Count(); to > 200*time.Millisecond && n == 0 && last == 0 { // everything is full
+			s.Live = func(w load.Window) {
+				if w.Lag > 0 && w.Sent == last { // everything is full
 					cancel()
-				} else {
-					last = n
 				}
+				last = w.Sent
 			}
 			res, err := load.Run(ctx, tgt, s)
 			require.NoError(t, err)

@@ -69,6 +69,9 @@ func TestRun_EveryGroupScenario(t *testing.T) {
 		if s.Group.Churn > 0 {
 			args = append(args, "-churn", "1ms")
 		}
+		if s.Group.Fail > 0 {
+			args = append(args, "-messages", "1000", "-duration", "1m") // some fail, however busy the machine is
+		}
 		code, stdout, stderr := call(args...)
 		require.Contains(t, []int{exitOK, exitRateMissed}, code, "%s: %s%s", s.Name, stdout, stderr)
 		assert.Empty(t, stderr)

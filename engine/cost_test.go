@@ -26,9 +26,9 @@ func TestAllocations(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}
-	watchdog(t)
 	check := func(t *testing.T, n int, f func(t *testing.T, p *engine.Partition) func()) {
 		t.Helper()
+		watchdog(t)
 		topic := newTopic(t, engine.TopicConfig{Retention: engine.Retention{MaxBytes: 4 << 20}})
 		p := part(t, topic, 0)
 		call := f(t, p)
@@ -75,12 +75,15 @@ func TestAllocations(t *testing.T) {
 			t.Cleanup(func() { close(stop); <-ended })
 			go func() { // keeps the goroutine of the partition busy, so that the others have to queue
 				defer close(ended)
-				for {
+				for i := 0; ; i++ {
 					select {
 					case <-stop:
 						return
 					default:
 						_ = p.PublishAsync(background, record, nil)
+					}
+					if i%16 == 0 {
+						runtime.Gosched() // or on one processor each of the others waits for 10 ms
 					}
 				}
 			}()

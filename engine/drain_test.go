@@ -270,7 +270,10 @@ func TestDrain_StressWithPublishers(t *testing.T) {
 			func() error { return first.PublishBatch(background, make([]engine.Record, 1)) },
 		} {
 			publishers.Go(func() {
-				for {
+				for i := 0; ; i++ {
+					if i%16 == 0 {
+						runtime.Gosched() // or on one processor each takes 10 ms
+					}
 					switch err := publish(); {
 					case err == nil:
 						accepted.Add(1)

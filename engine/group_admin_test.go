@@ -317,7 +317,7 @@ func TestSEED05_RewindHoldsNobody(t *testing.T) {
 				// The gate follows the position when the member rests.
 				publish(t, topic, 0, 8)
 				committedIs(t, g, "t", 0, 28)
-				await(func() bool { return describe(t, g, "m").Running == 0 })
+				await(func() bool { s := e.Stats(); return s.Running+s.Queued == 0 })
 				require.NoError(t, m.Pause("t"))
 				if how == "seek" {
 					require.NoError(t, m.Seek("t", 0, engine.Earliest()))

@@ -221,6 +221,7 @@ func TestBUG074_OneResultForEachRecord(t *testing.T) {
 					return
 				}
 				accepted[k].Add(1)
+				runtime.Gosched() // or on one processor each of the others waits for 10 ms
 			}
 		})
 		await(func() bool { return enough.Load() > 100 })

@@ -13,7 +13,7 @@ import (
 )
 
 // patience is how long a test may take before what it waits for counts as hanging, also on a machine that is busy.
-const patience = 3 * time.Minute
+const patience = 8 * time.Minute
 
 // Rounds returns n, or a twentieth of it in a short run.
 func Rounds(n int) int {

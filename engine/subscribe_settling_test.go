@@ -153,9 +153,11 @@ func TestSubscribe_DeadLetterFull(t *testing.T) {
 	require.EqualValues(t, 0, position(t, s, 0))
 	_, err = read.Next(background)
 	require.NoError(t, err)
-	_, _ = read.Next(soonCancelled()) // says that it is done with the first
+	m, err := read.Next(soonCancelled()) // says that it is done with the first; the letter may be there by then
 	await(func() bool { return position(t, s, 0) == 1 })
-	m, err := read.Next(background)
+	if err != nil {
+		m, err = read.Next(background)
+	}
 	require.NoError(t, err)
 	assert.Equal(t, "0/0", string(m.Value))
 }

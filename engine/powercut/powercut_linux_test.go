@@ -1,0 +1,406 @@
+package powercut_test
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leatlog/leat/engine"
+	"github.com/leatlog/leat/internal/testkit"
+)
+
+var (
+	imagesFlag = flag.Int("images", 0, "power cuts for each file system; 0 is 200, or 30 with -short")
+	seedFlag   = flag.Uint64("seed", 0, "decides what is published and where the power is cut; 0 is by chance")
+	keepFlag   = flag.String("keep", "", "directory for the images of failures")
+)
+
+// run is a story that has been lived through, with what the disk was told meanwhile.
+type run struct {
+	*story
+	sys    system
+	seed   uint64
+	before *image // of the disk, when the first thing happened
+	log    []event
+}
+
+// seed returns the flag, or a seed by chance, and prints it.
+func seed(t testing.TB) uint64 {
+	s := *seedFlag
+	if s == 0 {
+		s = 1 + rand.Uint64N(1e6)
+	}
+	t.Logf("-seed %d", s)
+	return s
+}
+
+// lived lives through a story on a file system.
+func lived(t testing.TB, sys system, empty *image, seed uint64) *run {
+	t.Helper()
+	d := sys.stand(t, empty)
+	s := &story{position: d.position}
+	require.NoError(t, (&author{s, filepath.Join(d.dir, folderName), seed, rounds()}).write())
+	r := &run{s, sys, seed, d.before, d.events()}
+	require.NoError(t, d.stop())
+	return r
+}
+
+// verdict is what was found in the image of a power cut.
+type verdict struct {
+	cut cut
+	err error
+}
+
+// check looks at the images of power cuts, two at a time, until stop says that it is enough. Of every tenth the power is cut again
+// while the engine recovers, in several ways, if again is true.
+func (r *run) check(t testing.TB, j judge, all []cut, again bool, stop func(verdict) bool) (seen int) {
+	t.Helper()
+	step := testkit.Steps(t)
+	type job struct {
+		i  int
+		c  cut
+		im *image
+	}
+	jobs, verdicts, enough := make(chan job), make(chan []verdict), make(chan struct{})
+	var wg sync.WaitGroup
+	for range min(2, runtime.GOMAXPROCS(0)) {
+		base := t.TempDir()
+		wg.Go(func() {
+			for x := range jobs {
+				v := []verdict{{x.c, r.image(j, x.c.at+r.lag(x.c), x.im, base)}}
+				if again && x.i%10 == 0 && v[0].err == nil {
+					v = append(v, r.again(j, x.c, x.im, base)...)
+				}
+				verdicts <- v
+			}
+		})
+	}
+	go func() {
+		images(r.before, r.log, all, func(i int, c cut, im *image) bool {
+			select {
+			case jobs <- job{i, c, im}:
+				return true
+			case <-enough:
+				return false
+			}
+		})
+		close(jobs)
+		wg.Wait()
+		close(verdicts)
+	}()
+	over := false
+	for list := range verdicts {
+		step()
+		for _, v := range list {
+			seen++
+			if stop(v) && !over {
+				over = true
+				close(enough)
+			}
+		}
+	}
+	return seen
+}
+
+// lag returns by how much the disk lied about where it was.
+func (r *run) lag(c cut) (n int) {
+	for lies := c.lie; c.at+n < len(r.log) && lies > 0; n++ {
+		if r.log[c.at+n].flush {
+			lies--
+		}
+	}
+	return n
+}
+
+// image checks what one image holds.
+func (r *run) image(j judge, at int, im *image, base string) error {
+	dir := filepath.Join(base, "mount")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	err := r.sys.withImage(im, dir, func(dir string) error { return j.matches(r.story, filepath.Join(dir, folderName), at) })
+	if err != nil && *keepFlag != "" {
+		err = errors.Join(err, keep(im, fmt.Sprintf("%s-%d-%d.img", r.sys.name, r.seed, at)))
+	}
+	return err
+}
+
+// keep writes an image.
+func keep(im *image, name string) error {
+	f, err := os.Create(filepath.Join(*keepFlag, name))
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Truncate(im.bytes()), im.writeTo(f), f.Close())
+}
+
+// again lets an engine recover from a power cut, cuts the power again meanwhile, in several ways, and looks at what is left.
+func (r *run) again(j judge, c cut, im *image, base string) (all []verdict) {
+	rng := rand.New(rand.NewPCG(c.seed, 2))
+	log, err := r.recover(j, c, im, base)
+	if err != nil {
+		return []verdict{{c, fmt.Errorf("recovering: %w", err)}}
+	}
+	images(im, log, cuts(log, 0, 4, rng), func(_ int, second cut, im *image) bool {
+		err := r.image(j, c.at, im, base)
+		if err != nil {
+			err = fmt.Errorf("power cut at %d of %d of the recovery (sure: %d, %v): %w", second.at, len(log), second.since, second.mode, err)
+		}
+		all = append(all, verdict{c, err})
+		return true
+	})
+	return all
+}
+
+// recover lets an engine recover, and returns what the disk was told meanwhile.
+func (r *run) recover(j judge, c cut, im *image, base string) (log []event, err error) {
+	d, err := r.sys.start(im, filepath.Join(base, "again"))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, d.stop()) }()
+	_, err = j.look(r.story, filepath.Join(d.dir, folderName), c.at, 0)
+	return d.events(), err
+}
+
+// budget returns how many images there are to be.
+func budget() int {
+	switch {
+	case *imagesFlag > 0:
+		return *imagesFlag
+	case testing.Short():
+		return 30
+	}
+	return 200
+}
+
+// rounds returns how much there is to happen before.
+func rounds() int {
+	if testing.Short() {
+		return 8
+	}
+	return 24
+}
+
+// TestPowerCut cuts the power below an engine that has been doing everything that there is to do with durable topics, and looks at what
+// is left. Then it does so in ways in which something must be found.
+func TestPowerCut(t *testing.T) {
+	requireMounts(t)
+	for _, sys := range systems {
+		t.Run(sys.name, func(t *testing.T) {
+			begun := time.Now()
+			empty := sys.make(t)
+			r := lived(t, sys, empty, seed(t))
+			flushes := 0
+			for _, e := range r.log {
+				if e.flush {
+					flushes++
+				}
+			}
+			require.Greater(t, flushes, 100, "the file system does not flush")
+			t.Logf("%d writes and %d flushes in %v", len(r.log)-flushes, flushes, time.Since(begun))
+			t.Run("holds", r.holds)
+			t.Run("planted", r.planted)
+		})
+	}
+}
+
+// holds checks that everything is there that has to be.
+func (r *run) holds(t *testing.T) {
+	begun, failed := time.Now(), 0
+	all := cuts(r.log, r.start(), budget(), rand.New(rand.NewPCG(r.seed, 3)))
+	n := r.check(t, judge{}, all, true, func(v verdict) bool {
+		if v.err != nil {
+			failed++
+			t.Errorf("-seed %d: power cut at %d of %d (sure: %d, %v): %v", r.seed, v.cut.at, len(r.log), v.cut.since, v.cut.mode, v.err)
+		}
+		return failed >= 5
+	})
+	t.Logf("%d images, of which %d were cut off again while an engine recovered, in %v", n, n-len(all), time.Since(begun))
+}
+
+// start returns the position from which on there may be something in the engine's directory.
+func (r *run) start() int { return r.topics[0].begun }
+
+// planted proves that holds would have found something.
+func (r *run) planted(t *testing.T) {
+	const most = 40 // images to look at until something has to be found
+	rng := rand.New(rand.NewPCG(r.seed, 4))
+	honest := func() []cut { return cuts(r.log, r.start(), most, rng) }
+	for _, x := range []struct {
+		name string
+		j    judge
+		cuts []cut
+	}{
+		{"an engine that does not sync", judge{neverIsSafe: true}, honest()},
+		{"an acknowledgement before the sync", judge{tooEarly: true}, honest()},
+		{"a disk that lies about the last flushes", judge{}, lies(honest(), 4)},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			r.mustFind(t, x.j, x.cuts, func(err error) bool { return !refused(err) })
+		})
+	}
+	t.Run("a disk with bad sectors", func(t *testing.T) {
+		lossy := *r
+		lossy.log = slices.Clone(r.log)
+		lossy.lose(rng)
+		lossy.mustFind(t, judge{}, honest(), func(error) bool { return true })
+	})
+}
+
+// mustFind looks until it has found something of the right kind.
+func (r *run) mustFind(t *testing.T, j judge, all []cut, right func(error) bool) {
+	found := 0
+	n := r.check(t, j, all, false, func(v verdict) bool {
+		if v.err != nil && right(v.err) {
+			if found++; found == 1 {
+				t.Logf("power cut at %d: %v", v.cut.at, v.err)
+			}
+		}
+		return found > 0
+	})
+	require.Positive(t, found, "in none of %d images", n)
+}
+
+// lies returns cuts after which the disk has not what it said was safe.
+func lies(all []cut, flushes int) []cut {
+	for i := range all {
+		all[i].lie = flushes
+	}
+	return all
+}
+
+// magic is how a frame of records begins.
+var magic = [4]byte{0xf5, 0x4c, 0x66, 0x42}
+
+// lose makes one in fifty of the sectors in which frames of records begin read as zeroes, whatever is written there.
+func (r *run) lose(rng *rand.Rand) {
+	bad := map[int64]bool{}
+	for i, e := range r.log {
+		for at := 0; at+sectorBytes <= len(e.data); at += sectorBytes {
+			sector := e.data[at : at+sectorBytes]
+			if !frameIn(sector) {
+				continue
+			}
+			off := e.off + int64(at)
+			if _, known := bad[off]; !known {
+				bad[off] = rng.IntN(50) == 0
+			}
+			if bad[off] {
+				r.log[i].data = slices.Clone(r.log[i].data)
+				clear(r.log[i].data[at : at+sectorBytes])
+			}
+		}
+	}
+}
+
+// frameIn reports whether a frame begins in a sector.
+func frameIn(sector []byte) bool {
+	for at := 0; at < len(sector); at += 8 {
+		if [4]byte(sector[at:at+4]) == magic {
+			return true
+		}
+	}
+	return false
+}
+
+// TestFlushFails lets flushes fail. The topic says so, and goes on only when somebody has looked at what is there.
+func TestFlushFails(t *testing.T) {
+	requireMounts(t)
+	for _, sys := range systems {
+		t.Run(sys.name, func(t *testing.T) {
+			flushFails(t, sys)
+		})
+	}
+}
+
+func flushFails(t *testing.T, sys system) {
+	d := sys.stand(t, sys.make(t))
+	dir := filepath.Join(d.dir, folderName)
+	told := make(chan error, 10)
+	c := config(dir)
+	c.Hooks.FilesFailed = func(_ string, _ int, err error) { told <- err }
+	e, err := engine.Open(c)
+	require.NoError(t, err)
+	defer func() { _ = e.Close() }() // it may say why the topic is read-only
+	l := &life{name: "t", sync: engine.Always}
+	top, err := e.CreateTopic("t", durable(l, 1, 4<<10))
+	require.NoError(t, err)
+	acked := map[engine.Offset]string{}
+	put := func(top *engine.Topic, n int) error {
+		v := fmt.Sprintf("record %d", n)
+		at, err := top.Publish(background, engine.Record{Value: []byte(v)})
+		if err == nil {
+			acked[at.Offset] = v
+		}
+		return err
+	}
+	for n := range 200 {
+		require.NoError(t, put(top, n))
+	}
+	before := d.position()
+
+	d.fail(true)
+	err = put(top, -1)
+	require.ErrorIs(t, err, engine.ErrReadOnly)
+	require.ErrorIs(t, err, engine.ErrIndefinite)
+	require.Positive(t, d.failures())
+	require.ErrorIs(t, <-told, engine.ErrReadOnly)
+	err = put(top, -2)
+	require.ErrorIs(t, err, engine.ErrReadOnly)
+	require.NotErrorIs(t, err, engine.ErrIndefinite)
+	require.Error(t, top.Resume(background), "the disk still fails")
+	holds := func(top *engine.Topic) {
+		p, err := top.Partition(0)
+		require.NoError(t, err)
+		rs := make([]engine.Record, 1)
+		for off, v := range acked {
+			n, err := p.ReadAt(off, rs)
+			require.NoError(t, err, "offset %d", off)
+			require.Equal(t, 1, n)
+			require.Equal(t, v, string(rs[0].Value))
+		}
+	}
+	holds(top) // readers go on
+	_ = e.Close()
+
+	// The power goes, after whatever the file system has done since: any of it may have arrived.
+	log := d.events()
+	require.NoError(t, d.unmount())
+	images(d.before, log, []cut{{since: before, at: before}, {since: before, at: len(log), mode: keepAll}, {since: before, at: len(log), mode: keepSome}},
+		func(_ int, c cut, im *image) bool {
+			require.NoError(t, sys.withImage(im, d.dir, func(dir string) error {
+				e, err := engine.Open(config(filepath.Join(dir, folderName)))
+				require.NoError(t, err)
+				defer e.Close()
+				top, err := e.Topic("t")
+				require.NoError(t, err)
+				holds(top)
+				return e.Close()
+			}), "%v", c.mode)
+			return true
+		})
+
+	// The disk works again, and nobody has cut the power.
+	d.fail(false)
+	require.NoError(t, d.mount())
+	e, err = engine.Open(config(dir))
+	require.NoError(t, err)
+	defer e.Close()
+	top, err = e.Topic("t")
+	require.NoError(t, err)
+	holds(top)
+	require.NoError(t, put(top, 1000))
+	require.NoError(t, e.Close())
+	require.NoError(t, d.stop())
+}

@@ -89,8 +89,12 @@ type cut struct {
 	since int // so many of them are sure: the last of these is a flush, or there is none
 	mode  cutMode
 	seed  uint64
-	lie   int // so many flushes, up to the one before at, did nothing
+	whole span // written as if it were one sector
+	lie   int  // so many flushes more have been told to be done
 }
+
+// span is a part of a disk: from the one position, up to the other.
+type span struct{ from, to int64 }
 
 type cutMode uint8
 
@@ -114,7 +118,11 @@ func (m cutMode) String() string {
 func (c cut) sectors(log []event, f func(n, write int, off int64, b []byte)) (n int) {
 	for i, e := range log[c.since:c.at] {
 		for b, off := e.data, e.off; len(b) > 0; n++ {
-			k := min(int64(len(b)), sectorBytes-off%sectorBytes)
+			end := off - off%sectorBytes + sectorBytes
+			if c.whole.from <= off && off < c.whole.to {
+				end = c.whole.to
+			}
+			k := min(int64(len(b)), end-off)
 			f(n, i, off, b[:k])
 			b, off = b[k:], off+k
 		}
@@ -156,7 +164,7 @@ func (c cut) apply(im *image, log []event) {
 
 // cuts returns n power cuts in the order of the log, from an event on. Every stretch between two flushes is taken about as often
 // as any other.
-func cuts(log []event, from, n int, rng *rand.Rand) (all []cut) {
+func cuts(log []event, from, n int, whole span, rng *rand.Rand) (all []cut) {
 	type stretch struct{ since, end int }
 	var stretches []stretch
 	since := from
@@ -169,7 +177,7 @@ func cuts(log []event, from, n int, rng *rand.Rand) (all []cut) {
 	for len(all) < n {
 		for _, i := range rng.Perm(len(stretches)) {
 			if s := stretches[i]; len(all) < n {
-				c := cut{since: s.since, at: s.end, seed: rng.Uint64()}
+				c := cut{since: s.since, at: s.end, seed: rng.Uint64(), whole: whole}
 				switch rng.IntN(4) {
 				case 0: // just after the flush
 					c.at = s.since

@@ -89,7 +89,7 @@ func (a *author) publish(top *engine.Topic, l *life, i, n int, rng *rand.Rand) e
 	}
 	a.so(func(now int) {
 		for k, r := range rs {
-			strand.records[rs[0].Offset+engine.Offset(k)] = record{string(r.Value), begun, now}
+			strand.records[rs[0].Offset+engine.Offset(k)] = record{string(r.Value), rs[0].Offset + engine.Offset(n), begun, now}
 		}
 	})
 	a.note(&strand.durable, p.Durable())

@@ -3,6 +3,7 @@ package powercut_test
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/leatlog/leat/engine"
@@ -69,6 +70,9 @@ func (j judge) look(s *story, dir string, at, before int) (seen string, err erro
 			return "", fmt.Errorf("there is a topic %s, %v, that should not be there", name, top.ID())
 		}
 	}
+	if err := leftovers(dir, known); err != nil {
+		return "", err
+	}
 	if err := s.positions(e, at, &b); err != nil {
 		return "", fmt.Errorf("group: %w", err)
 	}
@@ -84,6 +88,21 @@ func (j judge) look(s *story, dir string, at, before int) (seen string, err erro
 		}
 	}
 	return b.String(), nil
+}
+
+// leftovers looks for directories that are of no topic.
+func leftovers(dir string, known map[engine.TopicID]bool) error {
+	names := map[string]bool{}
+	for id := range known {
+		names[id.String()] = true
+	}
+	entries, err := os.ReadDir(dir)
+	for _, x := range entries {
+		if x.IsDir() && !names[x.Name()] {
+			err = errors.Join(err, fmt.Errorf("directory %s is of no topic", x.Name()))
+		}
+	}
+	return err
 }
 
 // topic looks at a topic.
@@ -158,6 +177,10 @@ func (j judge) partition(p *engine.Partition, l *life, s *strand, at, before int
 	if own < before {
 		return fmt.Errorf("%d records that were published after the cut are there, not %d", own, before)
 	}
+	end := next - engine.Offset(own)
+	if last, ok := s.records[end-1]; ok && end > first && last.until != end {
+		return fmt.Errorf("it ends at %d, within a batch that ends at %d", end, last.until)
+	}
 	// Where it may begin at most.
 	low := s.low.begun.upTo(at)
 	if l.retain > 0 {
@@ -172,9 +195,9 @@ func (j judge) partition(p *engine.Partition, l *life, s *strand, at, before int
 	safe := s.durable.upTo(at)
 	for o, r := range s.records {
 		acked := r.acked <= at || j.tooEarly && r.begun <= at
-		if acked && o >= next-engine.Offset(own) && (l.sync == engine.Always || j.neverIsSafe || o < safe) {
+		if acked && o >= end && (l.sync == engine.Always || j.neverIsSafe || o < safe) {
 			return fmt.Errorf("offset %d is lost (acknowledged at %d of %d, and all below %d was durable): it ends at %d", o, r.acked, at,
-				safe, next-engine.Offset(own))
+				safe, end)
 		}
 	}
 	return nil

@@ -22,12 +22,16 @@ type system struct {
 	args  []string // of mkfs, before the name of the image
 	// options of mount: nothing but a sync makes the file system write its journal, as far as it can be told so
 	options string
+	// whole is the one place that the file system writes without a journal, and takes to be written as a whole: if half of it is
+	// missing it cannot be mounted any more.
+	whole span
+	alone bool // two copies of a file system cannot be mounted at once, at least not by every kernel
 }
 
 var systems = []system{
-	{"ext4", 16 << 20, []string{"-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"}, "commit=300"},
-	{"xfs", 300 << 20, []string{"-q", "-f"}, "nouuid"},
-	{"btrfs", 128 << 20, []string{"-q", "-f", "--mixed"}, "commit=300"},
+	{"ext4", 16 << 20, []string{"-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"}, "commit=300", span{1 << 10, 2 << 10}, false},
+	{"xfs", 300 << 20, []string{"-q", "-f"}, "nouuid", span{}, false},
+	{"btrfs", 128 << 20, []string{"-q", "-f", "--mixed"}, "commit=300", span{64 << 10, 68 << 10}, true},
 }
 
 // make returns the image of an empty file system. The test is skipped if none can be made here.

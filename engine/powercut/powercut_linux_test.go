@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/leatlog/leat/engine"
 	"github.com/leatlog/leat/internal/testkit"
 )
 
@@ -32,6 +30,7 @@ type run struct {
 	seed   uint64
 	before *image // of the disk, when the first thing happened
 	log    []event
+	keep   string // where images go in which something is wrong; or nowhere
 }
 
 // seed returns the flag, or a seed by chance, and prints it.
@@ -50,7 +49,7 @@ func lived(t testing.TB, sys system, empty *image, seed uint64) *run {
 	d := sys.stand(t, empty)
 	s := &story{position: d.position}
 	require.NoError(t, (&author{s, filepath.Join(d.dir, folderName), seed, rounds()}).write())
-	r := &run{s, sys, seed, d.before, d.events()}
+	r := &run{story: s, sys: sys, seed: seed, before: d.before, log: d.events()}
 	require.NoError(t, d.stop())
 	return r
 }
@@ -61,7 +60,7 @@ type verdict struct {
 	err error
 }
 
-// check looks at the images of power cuts, two at a time, until stop says that it is enough. Of every tenth the power is cut again
+// check looks at the images of power cuts, several at a time, until stop says that it is enough. Of every tenth the power is cut again
 // while the engine recovers, in several ways, if again is true.
 func (r *run) check(t testing.TB, j judge, all []cut, again bool, stop func(verdict) bool) (seen int) {
 	t.Helper()
@@ -73,7 +72,11 @@ func (r *run) check(t testing.TB, j judge, all []cut, again bool, stop func(verd
 	}
 	jobs, verdicts, enough := make(chan job), make(chan []verdict), make(chan struct{})
 	var wg sync.WaitGroup
-	for range min(2, runtime.GOMAXPROCS(0)) {
+	workers := 4 // most of the time they wait for the kernel
+	if r.sys.alone {
+		workers = 1
+	}
+	for range workers {
 		base := t.TempDir()
 		wg.Go(func() {
 			for x := range jobs {
@@ -129,15 +132,15 @@ func (r *run) image(j judge, at int, im *image, base string) error {
 		return err
 	}
 	err := r.sys.withImage(im, dir, func(dir string) error { return j.matches(r.story, filepath.Join(dir, folderName), at) })
-	if err != nil && *keepFlag != "" {
-		err = errors.Join(err, keep(im, fmt.Sprintf("%s-%d-%d.img", r.sys.name, r.seed, at)))
+	if err != nil && r.keep != "" {
+		err = errors.Join(err, keep(im, filepath.Join(r.keep, fmt.Sprintf("%s-%d-%d.img", r.sys.name, r.seed, at))))
 	}
 	return err
 }
 
 // keep writes an image.
 func keep(im *image, name string) error {
-	f, err := os.Create(filepath.Join(*keepFlag, name))
+	f, err := os.Create(name)
 	if err != nil {
 		return err
 	}
@@ -151,7 +154,7 @@ func (r *run) again(j judge, c cut, im *image, base string) (all []verdict) {
 	if err != nil {
 		return []verdict{{c, fmt.Errorf("recovering: %w", err)}}
 	}
-	images(im, log, cuts(log, 0, 4, rng), func(_ int, second cut, im *image) bool {
+	images(im, log, cuts(log, 0, 4, r.sys.whole, rng), func(_ int, second cut, im *image) bool {
 		err := r.image(j, c.at, im, base)
 		if err != nil {
 			err = fmt.Errorf("power cut at %d of %d of the recovery (sure: %d, %v): %w", second.at, len(log), second.since, second.mode, err)
@@ -218,8 +221,10 @@ func TestPowerCut(t *testing.T) {
 // holds checks that everything is there that has to be.
 func (r *run) holds(t *testing.T) {
 	begun, failed := time.Now(), 0
-	all := cuts(r.log, r.start(), budget(), rand.New(rand.NewPCG(r.seed, 3)))
-	n := r.check(t, judge{}, all, true, func(v verdict) bool {
+	all := cuts(r.log, r.start(), budget(), r.sys.whole, rand.New(rand.NewPCG(r.seed, 3)))
+	kept := *r
+	kept.keep = *keepFlag
+	n := kept.check(t, judge{}, all, true, func(v verdict) bool {
 		if v.err != nil {
 			failed++
 			t.Errorf("-seed %d: power cut at %d of %d (sure: %d, %v): %v", r.seed, v.cut.at, len(r.log), v.cut.since, v.cut.mode, v.err)
@@ -236,7 +241,7 @@ func (r *run) start() int { return r.topics[0].begun }
 func (r *run) planted(t *testing.T) {
 	const most = 40 // images to look at until something has to be found
 	rng := rand.New(rand.NewPCG(r.seed, 4))
-	honest := func() []cut { return cuts(r.log, r.start(), most, rng) }
+	honest := func() []cut { return cuts(r.log, r.start(), most, r.sys.whole, rng) }
 	for _, x := range []struct {
 		name string
 		j    judge
@@ -247,7 +252,7 @@ func (r *run) planted(t *testing.T) {
 		{"a disk that lies about the last flushes", judge{}, lies(honest(), 4)},
 	} {
 		t.Run(x.name, func(t *testing.T) {
-			r.mustFind(t, x.j, x.cuts, func(err error) bool { return !refused(err) })
+			r.mustFind(t, x.j, x.cuts, func(err error) bool { return !refused(err) }) // the files are sound
 		})
 	}
 	t.Run("a disk with bad sectors", func(t *testing.T) {
@@ -312,95 +317,4 @@ func frameIn(sector []byte) bool {
 		}
 	}
 	return false
-}
-
-// TestFlushFails lets flushes fail. The topic says so, and goes on only when somebody has looked at what is there.
-func TestFlushFails(t *testing.T) {
-	requireMounts(t)
-	for _, sys := range systems {
-		t.Run(sys.name, func(t *testing.T) {
-			flushFails(t, sys)
-		})
-	}
-}
-
-func flushFails(t *testing.T, sys system) {
-	d := sys.stand(t, sys.make(t))
-	dir := filepath.Join(d.dir, folderName)
-	told := make(chan error, 10)
-	c := config(dir)
-	c.Hooks.FilesFailed = func(_ string, _ int, err error) { told <- err }
-	e, err := engine.Open(c)
-	require.NoError(t, err)
-	defer func() { _ = e.Close() }() // it may say why the topic is read-only
-	l := &life{name: "t", sync: engine.Always}
-	top, err := e.CreateTopic("t", durable(l, 1, 4<<10))
-	require.NoError(t, err)
-	acked := map[engine.Offset]string{}
-	put := func(top *engine.Topic, n int) error {
-		v := fmt.Sprintf("record %d", n)
-		at, err := top.Publish(background, engine.Record{Value: []byte(v)})
-		if err == nil {
-			acked[at.Offset] = v
-		}
-		return err
-	}
-	for n := range 200 {
-		require.NoError(t, put(top, n))
-	}
-	before := d.position()
-
-	d.fail(true)
-	err = put(top, -1)
-	require.ErrorIs(t, err, engine.ErrReadOnly)
-	require.ErrorIs(t, err, engine.ErrIndefinite)
-	require.Positive(t, d.failures())
-	require.ErrorIs(t, <-told, engine.ErrReadOnly)
-	err = put(top, -2)
-	require.ErrorIs(t, err, engine.ErrReadOnly)
-	require.NotErrorIs(t, err, engine.ErrIndefinite)
-	require.Error(t, top.Resume(background), "the disk still fails")
-	holds := func(top *engine.Topic) {
-		p, err := top.Partition(0)
-		require.NoError(t, err)
-		rs := make([]engine.Record, 1)
-		for off, v := range acked {
-			n, err := p.ReadAt(off, rs)
-			require.NoError(t, err, "offset %d", off)
-			require.Equal(t, 1, n)
-			require.Equal(t, v, string(rs[0].Value))
-		}
-	}
-	holds(top) // readers go on
-	_ = e.Close()
-
-	// The power goes, after whatever the file system has done since: any of it may have arrived.
-	log := d.events()
-	require.NoError(t, d.unmount())
-	images(d.before, log, []cut{{since: before, at: before}, {since: before, at: len(log), mode: keepAll}, {since: before, at: len(log), mode: keepSome}},
-		func(_ int, c cut, im *image) bool {
-			require.NoError(t, sys.withImage(im, d.dir, func(dir string) error {
-				e, err := engine.Open(config(filepath.Join(dir, folderName)))
-				require.NoError(t, err)
-				defer e.Close()
-				top, err := e.Topic("t")
-				require.NoError(t, err)
-				holds(top)
-				return e.Close()
-			}), "%v", c.mode)
-			return true
-		})
-
-	// The disk works again, and nobody has cut the power.
-	d.fail(false)
-	require.NoError(t, d.mount())
-	e, err = engine.Open(config(dir))
-	require.NoError(t, err)
-	defer e.Close()
-	top, err = e.Topic("t")
-	require.NoError(t, err)
-	holds(top)
-	require.NoError(t, put(top, 1000))
-	require.NoError(t, e.Close())
-	require.NoError(t, d.stop())
 }

@@ -74,6 +74,7 @@ type strand struct {
 // record was published.
 type record struct {
 	value        string
+	until        engine.Offset // of the batch: the one after its last
 	begun, acked int
 }
 

@@ -9,11 +9,21 @@ import (
 	"github.com/leatlog/leat/engine"
 )
 
-// judge checks what somebody finds who opens an engine after a power cut. Its zero value is right; the rest is for proving that it
-// looks.
+// judge checks what somebody finds who opens an engine after a power cut. Its zero value is right for the first one.
 type judge struct {
+	told  func(spot)     // is told of each record that has been published after the cut; or nil
+	least func(spot) int // how many of those have to be there; nil is none
+
+	// For proving that it looks.
 	neverIsSafe bool // what was acknowledged is to be there whatever the topic's policy
 	tooEarly    bool // what was being published is to be there
+}
+
+// spot is a partition of a topic.
+type spot struct {
+	id        engine.TopicID
+	partition int
+	sync      engine.Sync
 }
 
 // refusal is what an engine says that finds damage.
@@ -85,6 +95,9 @@ func (j judge) look(s *story, dir string, at, before int) (seen string, err erro
 			if _, err := top.Publish(background, engine.Record{Partition: int32(i), Value: []byte(after)}); err != nil {
 				return "", fmt.Errorf("going on: %w", err)
 			}
+			if j.told != nil {
+				j.told(spot{top.ID(), i, top.Config().Durable.Sync})
+			}
 		}
 	}
 	return b.String(), nil
@@ -136,7 +149,11 @@ func (j judge) topic(e *engine.Engine, l *life, at, before int, b *strings.Build
 		if i < len(l.parts) {
 			strand = l.parts[i]
 		}
-		if err := j.partition(p, l, strand, at, before, b); err != nil {
+		own := before
+		if j.least != nil {
+			own += j.least(spot{l.id, i, l.sync})
+		}
+		if err := j.partition(p, l, strand, at, own, b); err != nil {
 			return fmt.Errorf("partition %d: %w", i, err)
 		}
 	}
@@ -144,7 +161,7 @@ func (j judge) topic(e *engine.Engine, l *life, at, before int, b *strings.Build
 }
 
 // partition looks at a partition.
-func (j judge) partition(p *engine.Partition, l *life, s *strand, at, before int, b *strings.Builder) error {
+func (j judge) partition(p *engine.Partition, l *life, s *strand, at, least int, b *strings.Builder) error {
 	first, next, own := p.First(), p.Next(), 0
 	off := first
 	for o, r := range p.Records(first) {
@@ -174,8 +191,8 @@ func (j judge) partition(p *engine.Partition, l *life, s *strand, at, before int
 	if off != next {
 		return fmt.Errorf("it ends at %d, and its records at %d", next, off)
 	}
-	if own < before {
-		return fmt.Errorf("%d records that were published after the cut are there, not %d", own, before)
+	if own < least {
+		return fmt.Errorf("%d records that were published after the cut are there, not %d", own, least)
 	}
 	end := next - engine.Offset(own)
 	if last, ok := s.records[end-1]; ok && end > first && last.until != end {

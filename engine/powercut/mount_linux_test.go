@@ -22,6 +22,8 @@ type system struct {
 	args  []string // of mkfs, before the name of the image
 	// options of mount: nothing but a sync makes the file system write its journal, as far as it can be told so
 	options string
+	// careless is the option with which it does not flush the disk, if there is one
+	careless string
 	// whole is the one place that the file system writes without a journal, and takes to be written as a whole: if half of it is
 	// missing it cannot be mounted any more.
 	whole span
@@ -29,9 +31,9 @@ type system struct {
 }
 
 var systems = []system{
-	{"ext4", 16 << 20, []string{"-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"}, "commit=300", span{1 << 10, 2 << 10}, false},
-	{"xfs", 300 << 20, []string{"-q", "-f"}, "nouuid", span{}, false},
-	{"btrfs", 128 << 20, []string{"-q", "-f", "--mixed"}, "commit=300", span{64 << 10, 68 << 10}, true},
+	{"ext4", 16 << 20, []string{"-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"}, "commit=300", "nobarrier", span{1 << 10, 2 << 10}, false},
+	{"xfs", 300 << 20, []string{"-q", "-f"}, "nouuid", "", span{}, false},
+	{"btrfs", 128 << 20, []string{"-q", "-f", "--mixed"}, "commit=300", "nobarrier", span{64 << 10, 68 << 10}, true},
 }
 
 // make returns the image of an empty file system. The test is skipped if none can be made here.
@@ -105,6 +107,9 @@ func loop(file int) (fd int, name string, err error) {
 	return -1, "", errors.New("somebody else always gets the free loop device")
 }
 
+// errMount is why a file system cannot be mounted.
+var errMount = errors.New("mounting it failed")
+
 // mountFile mounts the file system that is in a file.
 func (s system) mountFile(file int, dir string) error {
 	fd, name, err := loop(file)
@@ -113,7 +118,7 @@ func (s system) mountFile(file int, dir string) error {
 	}
 	defer unix.Close(fd)
 	if err := unix.Mount(name, dir, s.name, unix.MS_NOATIME, s.options); err != nil {
-		return fmt.Errorf("mounting %s: %w", name, err)
+		return fmt.Errorf("%w: %s: %w", errMount, name, err)
 	}
 	return nil
 }

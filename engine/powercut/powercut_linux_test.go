@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/leatlog/leat/engine"
 	"github.com/leatlog/leat/internal/testkit"
 )
 
@@ -147,14 +148,20 @@ func keep(im *image, name string) error {
 	return errors.Join(f.Truncate(im.bytes()), im.writeTo(f), f.Close())
 }
 
-// again lets an engine recover from a power cut, cuts the power again meanwhile, in several ways, and looks at what is left.
+// again lets an engine recover from a power cut and publish, cuts the power again meanwhile, in several ways, and looks at what is left.
 func (r *run) again(j judge, c cut, im *image, base string) (all []verdict) {
 	rng := rand.New(rand.NewPCG(c.seed, 2))
-	log, err := r.recover(j, c, im, base)
+	log, told, err := r.recover(j, c, im, base)
 	if err != nil {
 		return []verdict{{c, fmt.Errorf("recovering: %w", err)}}
 	}
 	images(im, log, cuts(log, 0, 4, r.sys.whole, rng), func(_ int, second cut, im *image) bool {
+		j.least = func(s spot) int {
+			if at, ok := told[s]; ok && s.sync == engine.Always && at <= second.at {
+				return 1
+			}
+			return 0
+		}
 		err := r.image(j, c.at, im, base)
 		if err != nil {
 			err = fmt.Errorf("power cut at %d of %d of the recovery (sure: %d, %v): %w", second.at, len(log), second.since, second.mode, err)
@@ -165,15 +172,18 @@ func (r *run) again(j judge, c cut, im *image, base string) (all []verdict) {
 	return all
 }
 
-// recover lets an engine recover, and returns what the disk was told meanwhile.
-func (r *run) recover(j judge, c cut, im *image, base string) (log []event, err error) {
+// recover lets an engine recover, and publish to each partition. It returns what the disk was told meanwhile, and how much of that
+// had been when each of those records was acknowledged.
+func (r *run) recover(j judge, c cut, im *image, base string) (log []event, told map[spot]int, err error) {
 	d, err := r.sys.start(im, filepath.Join(base, "again"))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer func() { err = errors.Join(err, d.stop()) }()
+	told = map[spot]int{}
+	j.told = func(s spot) { told[s] = d.position() }
 	_, err = j.look(r.story, filepath.Join(d.dir, folderName), c.at, 0)
-	return d.events(), err
+	return d.events(), told, err
 }
 
 // budget returns how many images there are to be.
@@ -252,16 +262,32 @@ func (r *run) planted(t *testing.T) {
 		{"a disk that lies about the last flushes", judge{}, lies(honest(), 4)},
 	} {
 		t.Run(x.name, func(t *testing.T) {
-			r.mustFind(t, x.j, x.cuts, func(err error) bool { return !refused(err) }) // the files are sound
+			r.mustFind(t, x.j, x.cuts, lossy)
 		})
 	}
+	t.Run("a file system that does not flush the disk", func(t *testing.T) {
+		if r.sys.careless == "" {
+			t.Skipf("%s has no option for that", r.sys.name)
+		}
+		careless := r.sys
+		careless.options += "," + r.sys.careless
+		r := lived(t, careless, r.before, r.seed)
+		all := cuts(r.log, r.start(), most, r.sys.whole, rng)
+		for i := range all { // a beginning of all: the file system is in order, and older than it should be
+			all[i].mode, all[i].since = keepFirst, min(all[i].since, r.start())
+		}
+		r.mustFind(t, judge{}, all, lossy)
+	})
 	t.Run("a disk with bad sectors", func(t *testing.T) {
-		lossy := *r
-		lossy.log = slices.Clone(r.log)
-		lossy.lose(rng)
-		lossy.mustFind(t, judge{}, honest(), func(error) bool { return true })
+		worn := *r
+		worn.log = slices.Clone(r.log)
+		worn.lose(rng)
+		worn.mustFind(t, judge{}, honest(), func(error) bool { return true })
 	})
 }
+
+// lossy reports whether an error is about sound files in which something is missing.
+func lossy(err error) bool { return !refused(err) && !errors.Is(err, errMount) }
 
 // mustFind looks until it has found something of the right kind.
 func (r *run) mustFind(t *testing.T, j judge, all []cut, right func(error) bool) {

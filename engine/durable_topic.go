@@ -142,6 +142,10 @@ func (c *catalog) removeTopic(entry *topicEntry) error {
 		if err := c.fs.Remove(dir); err != nil {
 			return err
 		}
+		// Nobody looks for it any more once it is forgotten, and a file system may make safe that it is before that it has gone.
+		if err := c.fs.SyncDir(c.dir); err != nil {
+			return err
+		}
 	}
 	return c.change(func(f *catalogFile) { f.forget(entry) })
 }

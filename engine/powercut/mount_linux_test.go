@@ -31,7 +31,8 @@ type system struct {
 }
 
 var systems = []system{
-	{"ext4", 16 << 20, []string{"-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"}, "commit=300", "nobarrier", span{1 << 10, 2 << 10}, false},
+	{"ext4", 16 << 20, []string{"-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"}, "commit=300", "nobarrier",
+		span{1 << 10, 2 << 10}, false},
 	{"xfs", 300 << 20, []string{"-q", "-f"}, "nouuid", "", span{}, false},
 	{"btrfs", 128 << 20, []string{"-q", "-f", "--mixed"}, "commit=300", "nobarrier", span{64 << 10, 68 << 10}, true},
 }

@@ -151,11 +151,11 @@ func keep(im *image, name string) error {
 // again lets an engine recover from a power cut and publish, cuts the power again meanwhile, in several ways, and looks at what is left.
 func (r *run) again(j judge, c cut, im *image, base string) (all []verdict) {
 	rng := rand.New(rand.NewPCG(c.seed, 2))
-	log, told, err := r.recover(j, c, im, base)
+	log, from, told, err := r.recover(j, c, im, base)
 	if err != nil {
 		return []verdict{{c, fmt.Errorf("recovering: %w", err)}}
 	}
-	images(im, log, cuts(log, 0, 4, r.sys.whole, rng), func(_ int, second cut, im *image) bool {
+	images(im, log, cuts(log, from, 4, r.sys.whole, rng), func(_ int, second cut, im *image) bool {
 		j.least = func(s spot) int {
 			if at, ok := told[s]; ok && s.sync == engine.Always && at <= second.at {
 				return 1
@@ -172,18 +172,19 @@ func (r *run) again(j judge, c cut, im *image, base string) (all []verdict) {
 	return all
 }
 
-// recover lets an engine recover, and publish to each partition. It returns what the disk was told meanwhile, and how much of that
-// had been when each of those records was acknowledged.
-func (r *run) recover(j judge, c cut, im *image, base string) (log []event, told map[spot]int, err error) {
+// recover lets an engine recover, and publish to each partition. It returns what the disk was told meanwhile, how much of that was
+// the recovery of the file system, which is not ours to test, and how much had been when each of the records was acknowledged.
+func (r *run) recover(j judge, c cut, im *image, base string) (log []event, from int, told map[spot]int, err error) {
 	d, err := r.sys.start(im, filepath.Join(base, "again"))
 	if err != nil {
-		return nil, nil, err
+		return nil, 0, nil, err
 	}
+	from = d.position()
 	defer func() { err = errors.Join(err, d.stop()) }()
 	told = map[spot]int{}
 	j.told = func(s spot) { told[s] = d.position() }
 	_, err = j.look(r.story, filepath.Join(d.dir, folderName), c.at, 0)
-	return d.events(), told, err
+	return d.events(), from, told, err
 }
 
 // budget returns how many images there are to be.

@@ -101,8 +101,12 @@ func (c *Clock) source() string {
 
 // drift returns how far the clock has moved away from the runtime's own since it was made, as a fraction.
 func (c *Clock) drift() float64 {
-	d := float64(time.Since(c.from))
-	return (float64(c.Now()) - d) / d
+	if c.scale == 0 {
+		return 0
+	}
+	now, count := both()
+	d := float64(now.Sub(c.from))
+	return (float64(c.ns(count)) - d) / d
 }
 
 const (

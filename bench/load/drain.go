@@ -13,14 +13,16 @@ import (
 func (r *run) drain(ctx context.Context) int64 {
 	const soon = 2 * time.Millisecond
 	start := r.clock.Now()
-	last, came := uint64(0), start
+	last, came, still := uint64(0), start, quietFrom(start)
 	limit := int64(math.MaxInt64)
 	if c := &r.s.Group; c.Handler > 0 || c.Fail > 0 || r.g != nil && r.g.slows() { // it is not the target that takes its time
 		limit = start + int64(r.s.drainMost())
 	}
 	for ended := false; ; {
 		now := r.clock.Now()
-		if n := r.progress(); n != last {
+		n := r.progress()
+		nothing := still.look(now, n != last)
+		if n != last {
 			last, came = n, now
 		}
 		if r.arrived() {
@@ -29,11 +31,11 @@ func (r *run) drain(ctx context.Context) int64 {
 		if !ended && ctx.Err() != nil {
 			ended, limit = true, min(limit, now+int64(afterInterrupt))
 		}
-		if now-came >= r.patience() && (r.g == nil || r.g.asleep.Load() == 0) {
+		if nothing >= r.patience() && (r.g == nil || r.g.asleep.Load() == 0) {
 			return came
 		}
 		// When all handlers that are left seem to wait for something, it is patience that says whether that comes.
-		if now >= limit && (ended || r.g.asleep.Load() > 0 || now-came < r.patience()/2) {
+		if now >= limit && (ended || r.g.asleep.Load() > 0 || nothing < r.patience()/2) {
 			r.cut(now)
 			return now
 		}
@@ -62,7 +64,7 @@ func (r *run) arrived() bool {
 }
 
 // closeLeast is how long a target may take to close, however little patience there is with its messages.
-const closeLeast = 2 * time.Second
+const closeLeast = 10 * time.Second
 
 // stop closes the instance and waits for its readers. What is delivered twice at the very end still has a moment to come. Where members
 // go one after the other, each is progress.
@@ -80,7 +82,7 @@ func (r *run) stop(interrupt <-chan struct{}) error {
 	const tick = 100 * time.Millisecond
 	look := time.NewTicker(tick)
 	defer look.Stop()
-	interrupted, since, gone := false, time.Now(), 0
+	interrupted, gone, still := false, 0, quietFrom(r.clock.Now())
 	for what := "Close does not return"; ; {
 		select {
 		case err := <-closed:
@@ -94,12 +96,12 @@ func (r *run) stop(interrupt <-chan struct{}) error {
 			interrupt, interrupted = nil, true
 		case <-look.C:
 		}
+		n := gone
 		if r.g != nil {
-			if n := r.g.gone(); n != gone {
-				gone, since = n, time.Now()
-			}
+			n = r.g.gone()
 		}
-		if time.Since(since) >= r.closeTime(interrupted) {
+		nothing := still.look(r.clock.Now(), n != gone)
+		if gone = n; nothing >= int64(r.closeTime(interrupted)) {
 			return fmt.Errorf("%w: %s", ErrStuck, what)
 		}
 	}

@@ -82,3 +82,9 @@ func (t *TestRecorder) Finish(into *Histogram)     { t.r.finish(into) }
 
 // WindowLength opens windowLength.
 func (s Scenario) WindowLength() time.Duration { return s.windowLength() }
+
+// NewQuiet returns the look of a quiet.
+func NewQuiet(now time.Duration) func(now time.Duration, moved bool) time.Duration {
+	q := quietFrom(int64(now))
+	return func(now time.Duration, moved bool) time.Duration { return time.Duration(q.look(int64(now), moved)) }
+}

@@ -402,7 +402,7 @@ func (g *groupRun) arrived() bool {
 // behind they are. If ctx ends, nobody knows.
 func (g *groupRun) positions(ctx context.Context) error {
 	start := g.r.clock.Now()
-	since := start
+	still := quietFrom(start)
 	for last := uint64(0); ; {
 		g.behind = 0
 		for c := range g.consumers() {
@@ -417,10 +417,8 @@ func (g *groupRun) positions(ctx context.Context) error {
 			}
 		}
 		now := g.r.clock.Now()
-		if g.behind != last {
-			last, since = g.behind, now
-		}
-		if g.behind == 0 || now-since >= int64(g.r.s.Patience) {
+		nothing := still.look(now, g.behind != last)
+		if last = g.behind; last == 0 || nothing >= int64(g.r.s.Patience) {
 			return nil
 		}
 		if ctx.Err() != nil && now-start >= int64(afterInterrupt) {

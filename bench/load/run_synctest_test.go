@@ -244,6 +244,17 @@ func TestRun_StuckInPublish(t *testing.T) {
 	})
 }
 
+func TestRun_StuckInClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hold := make(chan struct{})
+		s := open(10, time.Second)
+		s.Patience = time.Millisecond
+		_, err := load.Run(t.Context(), &direct{hold: hold}, s)
+		require.ErrorIs(t, err, load.ErrStuck)
+		close(hold)
+	})
+}
+
 // TestRun_FlushesBeforeItWaits: a target that collects messages must not keep one back until the next is due.
 func TestRun_FlushesBeforeItWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

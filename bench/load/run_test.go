@@ -276,16 +276,6 @@ func TestRun_TargetFails(t *testing.T) {
 	})
 }
 
-func TestRun_StuckInClose(t *testing.T) {
-	defer testkit.NoLeaks(t)
-	hold := make(chan struct{})
-	s := brief(10)
-	s.Patience = time.Millisecond
-	_, err := load.Run(t.Context(), &direct{hold: hold}, s)
-	require.ErrorIs(t, err, load.ErrStuck)
-	close(hold)
-}
-
 func TestRun_Owner(t *testing.T) {
 	s := brief(99)
 	s.Partitions = 3

@@ -20,6 +20,13 @@
 //	go test . -seed 7                 decides what is published, and which cuts there are; printed by each run
 //	go test . -keep DIR               write the image of each failure there, to look at it with mount and leatdump
 //
+// The process has its mounts to itself, so they go when it ends, and the loop devices with them. But the disk is in the process, too:
+// if that is killed, or crashes, while a thread of it waits in the kernel for the disk, the thread waits for ever, and only
+//
+//	mount -t fusectl none /sys/fs/fuse/connections; echo 1 > /sys/fs/fuse/connections/N/abort
+//
+// lets it go. A test that fails or panics takes all away in order.
+//
 // What the kernel makes of the same seed is not the same each time: when it writes is for it to decide. So a failure comes with the
 // image, and not only with the seed.
 package powercut

@@ -463,7 +463,8 @@ func TestOpen_ReadsLittle(t *testing.T) {
 		write(t, l, 100, l.Next()+1000)
 	}
 	require.NoError(t, l.Abandon())
-	for _, most := range []int64{1<<20 + 12*4096, 13 * 4096, 13 * 4096} {
+	const ends = frame.SegmentBytes + frame.SealBytes
+	for _, most := range []int64{1<<20 + 13*ends, 13 * ends, 14 * ends} {
 		read := int64(0)
 		c.FS = vfs.NewFaulty(m, func(o vfs.Op) *vfs.Fault {
 			if o.Kind == vfs.OpRead {

@@ -29,3 +29,6 @@ const StateName = stateName
 
 // ParseName is the opposite of SegmentName.
 var ParseName = parseName
+
+// SealRoom is what a small file keeps free for its seal.
+const SealRoom = leastSealRoom

@@ -17,11 +17,11 @@ type index struct {
 	every int64
 }
 
-// add counts the frame that lies at pos, after frames up to the append time newest.
-func (x *index) add(first uint64, pos, newest int64) {
+// add counts the frame that lies at pos, after frames up to the append time newest, with records of that sum.
+func (x *index) add(first uint64, pos, newest int64, sum frame.Sum) {
 	n := len(x.list)
 	if n == 0 {
-		x.list, x.every = append(x.list, frame.Entry{Offset: first, Pos: pos, Before: math.MinInt64}), indexEvery
+		x.list, x.every = append(x.list, frame.Entry{Offset: first, Pos: pos, Before: math.MinInt64, Sum: sum}), indexEvery
 		return
 	}
 	if pos-x.list[n-1].Pos < x.every {
@@ -34,7 +34,7 @@ func (x *index) add(first uint64, pos, newest int64) {
 		x.list = x.list[:n/2]
 		x.every *= 2
 	}
-	x.list = append(x.list, frame.Entry{Offset: first, Pos: pos, Before: newest})
+	x.list = append(x.list, frame.Entry{Offset: first, Pos: pos, Before: newest, Sum: sum})
 }
 
 // at returns the entry from which to look for an offset. There must be one.

@@ -85,16 +85,21 @@ type file struct {
 	end          uint64 // one past the last record
 	size         int64  // where the frames end
 	index        index
-	time, newest int64 // append times of the first record and the last
+	time, newest int64     // append times of the first record and the last
+	sum          frame.Sum // of all records, if summed
+	summed       bool      // false if some are lost, or the seal does not say it
 	sealed       bool
 }
 
 // empty reports whether there are no records in the file.
 func (f *file) empty() bool { return f.end == f.head.Base }
 
-// add counts a frame that lies at the end.
-func (f *file) add(h *frame.Header) {
-	f.index.add(h.First, f.size, f.newest)
+// add counts a frame that lies at the end; sum is that of its records, or nil if it is not known.
+func (f *file) add(h *frame.Header, sum *frame.Sum) {
+	f.index.add(h.First, f.size, f.newest, f.sum)
+	if f.summed = f.summed && sum != nil; f.summed {
+		f.sum.Add(*sum)
+	}
 	if h.Kind == frame.Records {
 		f.time, f.newest = min(f.time, h.Time), max(f.newest, h.Newest)
 	}
@@ -113,7 +118,7 @@ func (f *file) times() (oldest, newest int64) {
 // newFile returns a file in which there is no record.
 func newFile(name string, head frame.Segment) *file {
 	return &file{name: name, head: head, seed: head.Seed(), end: head.Base, size: frame.SegmentBytes, time: math.MaxInt64,
-		newest: math.MinInt64}
+		newest: math.MinInt64, sum: frame.None, summed: true}
 }
 
 // segmentName returns the name of the file for records from base on: such names sort like the offsets.

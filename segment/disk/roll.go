@@ -50,7 +50,7 @@ func (l *Log) roll(bytes int64) error {
 func (l *Log) prepare(base, epoch uint64, bytes int64) (*file, error) {
 	head := frame.Segment{Topic: l.cfg.Topic, Partition: l.cfg.Partition, Base: base, Epoch: epoch, Created: l.cfg.Now()}
 	n := newFile(l.path(segmentName(base)), head)
-	n.allocated = max(l.cfg.SegmentBytes, frame.SegmentBytes+bytes+frame.SealBytes)
+	n.allocated = max(l.cfg.SegmentBytes, frame.SegmentBytes+bytes+sealRoom(1))
 	temp := n.name + tempExt
 	f, err := l.fs.Create(temp)
 	if err != nil {
@@ -72,6 +72,12 @@ func (l *Log) prepare(base, epoch uint64, bytes int64) (*file, error) {
 	}
 	return n, nil
 }
+
+// sealRoom returns how much room a file with an index of so many entries keeps for its seal.
+func sealRoom(entries int) int64 { return max(frame.SealSize(entries), leastSealRoom) }
+
+// leastSealRoom is room for the seal of a file with up to 76 entries, which is what one without sums took at the most.
+const leastSealRoom = 3152
 
 // enter gives a file that was prepared its name.
 func (l *Log) enter(n *file) error {
@@ -140,7 +146,11 @@ func (l *Log) writeSeal(a *file) (end int64, err error) {
 	if !a.empty() {
 		head := frame.Header{First: a.end, Epoch: a.head.Epoch, SyncedTo: a.end}
 		head.Time, head.Newest = a.times()
-		b := frame.AppendSeal(nil, a.seed, a.size, head, a.index.list)
+		var sum *frame.Sum
+		if a.summed {
+			sum = &a.sum
+		}
+		b := frame.AppendSeal(nil, a.seed, a.size, head, a.index.list, sum)
 		if _, err := a.f.WriteAt(b, a.size); err != nil {
 			return 0, l.fail("write", a.name, err)
 		}

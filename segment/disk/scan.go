@@ -109,10 +109,22 @@ func (l *Log) scanFrames(f *file, in vfs.File, limit uint64) (s scan, err error)
 		if b.Kind == frame.Seal {
 			return s, nil // the crash came before the file was made shorter
 		}
-		f.add(&b.Header)
+		f.add(&b.Header, sumOf(&b))
 	}
 	err = l.searchBeyond(f, &c, &s)
 	return s, err
+}
+
+// sumOf returns the sum of the records of a frame, or nil if there is none.
+func sumOf(b *frame.Batch) *frame.Sum {
+	if b.Kind != frame.Records {
+		return nil
+	}
+	sum, err := b.Sum()
+	if err != nil {
+		return nil // whoever reads the records finds it
+	}
+	return &sum
 }
 
 // searchBeyond looks at what follows the frames of f, for frames that say that something had been safe.
@@ -169,11 +181,14 @@ func (f *file) loadSeal(in vfs.File) (ok bool, read int64, err error) {
 	if err != nil || b.Kind != frame.Seal || b.Epoch != f.head.Epoch || b.First <= f.head.Base || pos+b.Bytes() != size {
 		return false, read, nil
 	}
-	list, err := b.Index(nil, f.head.Base, pos)
+	list, sum, err := b.Index(nil, f.head.Base, pos)
 	if err != nil || len(list) == 0 || list[0].Offset != f.head.Base || list[0].Pos != frame.SegmentBytes {
 		return false, read, nil
 	}
 	f.end, f.size, f.index = b.First, pos, index{list: list, every: math.MaxInt64}
 	f.time, f.newest, f.sealed = b.Time, b.Newest, true
+	if f.summed = sum != nil; f.summed {
+		f.sum = *sum
+	}
 	return true, read, nil
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/leatlog/leat/segment/disk"
-	"github.com/leatlog/leat/segment/frame"
 	"github.com/leatlog/leat/segment/vfs"
 )
 
@@ -116,7 +115,7 @@ func (u *user) before(o vfs.Op) *vfs.Fault {
 		}
 		if u.syncing && o.Kind == vfs.OpSync && u.rng.IntN(2) == 0 {
 			u.syncing = false
-			if f := u.log.Files(); f[len(f)-1].Bytes+frame.SealBytes+800 < u.cfg.SegmentBytes && u.fault == nil {
+			if f := u.log.Files(); f[len(f)-1].Bytes+disk.SealRoom+800 < u.cfg.SegmentBytes && u.fault == nil {
 				return u.writeBeside()
 			}
 		}

@@ -66,6 +66,7 @@ func (l *Log) verifyFile(f *file, v *Verified, progress func(int64)) (*CorruptEr
 	v.Bytes += f.size
 	c := chunks{f: in, size: f.size}
 	oldest, newest := int64(math.MaxInt64), int64(math.MinInt64)
+	sum := frame.None
 	pos, off, entries := int64(frame.SegmentBytes), f.head.Base, f.index.list
 	bad := func(err error) *CorruptError {
 		return &CorruptError{File: f.name, Pos: pos, From: off, To: max(off, f.end), Err: err}
@@ -75,8 +76,9 @@ func (l *Log) verifyFile(f *file, v *Verified, progress func(int64)) (*CorruptEr
 		if err == nil && (b.First != off || b.Epoch != f.head.Epoch || b.Kind == frame.Seal) {
 			err = errOrder
 		}
+		before := sum
 		if err == nil {
-			err = verifyRecords(&b)
+			err = verifyRecords(&b, &sum)
 		}
 		if err != nil {
 			if damage(err) {
@@ -85,7 +87,11 @@ func (l *Log) verifyFile(f *file, v *Verified, progress func(int64)) (*CorruptEr
 			return nil, err
 		}
 		if len(entries) > 0 && entries[0].Pos <= pos {
-			if entries[0] != (frame.Entry{Offset: off, Pos: pos, Before: newest}) {
+			e := frame.Entry{Offset: off, Pos: pos, Before: newest, Sum: before}
+			if !f.summed {
+				e.Sum = entries[0].Sum
+			}
+			if entries[0] != e {
 				return bad(errIndex), nil
 			}
 			entries = entries[1:]
@@ -101,14 +107,15 @@ func (l *Log) verifyFile(f *file, v *Verified, progress func(int64)) (*CorruptEr
 	}
 	seen := file{time: oldest, newest: newest}
 	from, to := seen.times()
-	if says, til := f.times(); pos != f.size || off != f.end || len(entries) > 0 || from != says || to != til {
+	if says, til := f.times(); pos != f.size || off != f.end || len(entries) > 0 || from != says || to != til ||
+		f.summed && f.sum != sum {
 		return bad(errIndex), nil
 	}
 	return nil, nil
 }
 
-// verifyRecords looks at each record of a frame.
-func verifyRecords(b *frame.Batch) error {
+// verifyRecords looks at each record of a frame, and adds it to sum.
+func verifyRecords(b *frame.Batch, sum *frame.Sum) error {
 	var r frame.Record
 	it := b.Records()
 	for it.Next(&r) {
@@ -116,5 +123,10 @@ func verifyRecords(b *frame.Batch) error {
 			return err
 		}
 	}
-	return it.Err()
+	if err := it.Err(); err != nil {
+		return err
+	}
+	s, err := b.Sum()
+	sum.Add(s)
+	return err
 }

@@ -21,8 +21,8 @@ func (l *Log) Write(b *frame.Builder) (first uint64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	whole := b.Finish(a.seed, a.size, head)
-	return head.First, l.put(a, whole)
+	whole, sum := b.Finish(a.seed, a.size, head), b.Sum()
+	return head.First, l.put(a, whole, &sum)
 }
 
 // writeLost appends a frame that says that the next n offsets are lost.
@@ -39,7 +39,7 @@ func (l *Log) writeLost(n uint64) error {
 		_, head.Time = a.times()
 		head.Newest = head.Time
 		l.buf = frame.AppendLost(l.buf[:0], a.seed, a.size, head)
-		if err := l.put(a, l.buf); err != nil {
+		if err := l.put(a, l.buf, nil); err != nil {
 			return err
 		}
 		n -= count
@@ -60,7 +60,7 @@ func (l *Log) place(bytes int64, records uint64) (a *file, head frame.Header, er
 	case records > frame.MaxOffset-head.First, bytes > MaxSegmentBytes:
 		return nil, head, ErrTooLarge
 	}
-	need := a.size + bytes + frame.SealBytes
+	need := a.size + bytes + sealRoom(len(a.index.list)+1)
 	if need <= a.allocated {
 		return a, head, nil
 	}
@@ -81,8 +81,8 @@ func (l *Log) place(bytes int64, records uint64) (a *file, head frame.Header, er
 	return a, head, nil
 }
 
-// put writes a frame to the end of the active file. writing is held.
-func (l *Log) put(a *file, whole []byte) error {
+// put writes a frame to the end of the active file; sum is that of its records, or nil. writing is held.
+func (l *Log) put(a *file, whole []byte, sum *frame.Sum) error {
 	h, err := frame.DecodeHeader(whole, a.seed, a.size)
 	if err != nil {
 		panic("disk: a frame of our own: " + err.Error())
@@ -95,7 +95,7 @@ func (l *Log) put(a *file, whole []byte) error {
 	if l.err != nil { // a sync has failed meanwhile: this frame must not count
 		return l.err
 	}
-	a.add(&h)
+	a.add(&h, sum)
 	l.next = a.end
 	if l.cfg.broken.has(flawDurableFirst) {
 		l.durable = l.next

@@ -24,6 +24,7 @@ type Builder struct {
 	buf          []byte // room for the header, then the records
 	count        uint32
 	time, newest int64
+	sum          Sum
 }
 
 // Reset takes all records out. It keeps the buffer, unless that has more than keep bytes and keep is positive.
@@ -36,6 +37,9 @@ func (b *Builder) Reset(keep int) {
 
 // Count returns how many records there are.
 func (b *Builder) Count() int { return int(b.count) }
+
+// Sum returns what there is to know of the records, if there are any.
+func (b *Builder) Sum() Sum { return b.sum }
 
 // Bytes returns how many bytes the frame takes in the file, if there are any records.
 func (b *Builder) Bytes() int64 {
@@ -81,7 +85,7 @@ func (b *Builder) Reserve(s Shape) []byte {
 	buf := b.buf
 	if len(buf) == 0 {
 		buf = slices.Grow(buf, HeaderBytes)[:HeaderBytes]
-		b.time, b.newest = s.Appended, s.Appended
+		b.time, b.newest, b.sum = s.Appended, s.Appended, None
 	}
 	if cap(buf)-len(buf) < n+mostBeside+Align {
 		buf = slices.Grow(buf, n+mostBeside+Align)
@@ -104,6 +108,8 @@ func (b *Builder) Reserve(s Shape) []byte {
 		}
 		b.buf = buf[:end+n]
 		b.count++
+		b.sum.Latest = max(b.sum.Latest, b.newest)
+		b.sum.Body += uint64(n)
 		return buf[end : end+n : end+n]
 	}
 	var flags byte
@@ -136,6 +142,7 @@ func (b *Builder) Reserve(s Shape) []byte {
 	at = len(buf)
 	b.buf = buf[:at+n]
 	b.count++
+	b.sum.Add(sumOf(s.Timestamp, b.newest, s.Headers, n))
 	return b.buf[at : at+n : at+n]
 }
 

@@ -49,7 +49,11 @@ type Header struct {
 	Payload uint32
 
 	payloadCRC uint32
+	sums       bool // of a Seal: it says Sums
 }
+
+// sealSums is the flag of a Seal that says Sums.
+const sealSums = 1
 
 // Next returns the offset of the first record after the frame.
 func (h *Header) Next() uint64 { return h.First + uint64(h.Count) }
@@ -65,6 +69,9 @@ func (h *Header) put(b []byte, seed Seed, pos int64) {
 	binary.LittleEndian.PutUint32(b[12:], h.payloadCRC)
 	binary.LittleEndian.PutUint32(b[16:], h.Count)
 	b[20], b[21], b[22], b[23] = byte(h.Kind), 0, 0, 0
+	if h.sums {
+		b[21] = sealSums
+	}
 	binary.LittleEndian.PutUint64(b[24:], h.First)
 	binary.LittleEndian.PutUint64(b[32:], h.SyncedTo)
 	binary.LittleEndian.PutUint64(b[40:], uint64(h.Time))
@@ -102,14 +109,15 @@ func DecodeHeader(b []byte, seed Seed, pos int64) (Header, error) {
 		Time:       int64(binary.LittleEndian.Uint64(b[40:])),
 		Newest:     int64(binary.LittleEndian.Uint64(b[48:])),
 		Epoch:      binary.LittleEndian.Uint64(b[56:]),
+		sums:       b[21] == sealSums,
 	}
 	switch {
 	case h.Payload > MaxPayload, h.First > MaxOffset, uint64(h.Count) > MaxOffset-h.First, h.SyncedTo > h.First,
-		h.Newest < h.Time, b[21]|b[22]|b[23] != 0:
+		h.Newest < h.Time, b[22]|b[23] != 0, b[21] != 0 && !(h.Kind == Seal && h.sums):
 		return Header{}, ErrFormat
 	case h.Kind == Records && h.Count > 0 && h.Payload >= h.Count:
 	case h.Kind == Lost && h.Count > 0 && h.Payload == 0:
-	case h.Kind == Seal && h.Count == 0 && h.Payload >= trailerBytes && (h.Payload-trailerBytes)%entryBytes == 0:
+	case h.Kind == Seal && h.Count == 0 && h.sealed():
 	default:
 		return Header{}, ErrFormat
 	}

@@ -60,7 +60,7 @@ func walk(t *testing.T, b *frame.Batch, size int) {
 	if it.Err() == nil && b.Kind == frame.Records {
 		require.EqualValues(t, b.Count, n)
 	}
-	index, err := b.Index(nil, 0, math.MaxInt64)
+	index, _, err := b.Index(nil, 0, math.MaxInt64)
 	if err == nil {
 		require.LessOrEqual(t, len(index), frame.MaxEntries)
 	}
@@ -69,7 +69,9 @@ func walk(t *testing.T, b *frame.Batch, size int) {
 // FuzzDecode decodes bytes as they are, and with checksums that are right.
 func FuzzDecode(f *testing.F) {
 	f.Add(build(f, 64, 1000, samples()), int64(64))
-	f.Add(frame.AppendSeal(nil, seed, 640, frame.Header{First: 9}, []frame.Entry{{Offset: 1, Pos: 64}}), int64(640))
+	f.Add(frame.AppendSeal(nil, seed, 640, frame.Header{First: 9}, []frame.Entry{{Offset: 1, Pos: 64}}, nil), int64(640))
+	f.Add(frame.AppendSeal(nil, seed, 640, frame.Header{First: 9}, []frame.Entry{{Offset: 1, Pos: 64, Sum: frame.None}},
+		&frame.Sum{Latest: 3, Body: 4}), int64(640))
 	f.Add(frame.AppendLost(nil, seed, 64, frame.Header{First: 9, Count: 1}), int64(64))
 	f.Add(frame.AppendSegment(nil, &file), int64(0))
 	f.Add(frame.AppendState(nil, &frame.State{}), int64(0))

@@ -188,7 +188,7 @@ func TestSegment_Head(t *testing.T) {
 func TestSeal(t *testing.T) {
 	index := []frame.Entry{{Offset: 1000, Pos: 64, Before: math.MinInt64}, {Offset: 1010, Pos: 640, Before: -4}, {Offset: 1020, Pos: 6400, Before: 9}}
 	head := frame.Header{First: 1030, Epoch: 7, SyncedTo: 1030, Time: -5, Newest: 10}
-	b := frame.AppendSeal([]byte("before"), seed, 8000, head, index)[6:]
+	b := frame.AppendSeal([]byte("before"), seed, 8000, head, index, nil)[6:]
 	pos, ok := frame.FindSeal(b, 8000+int64(len(b)))
 	require.True(t, ok)
 	require.EqualValues(t, 8000, pos)
@@ -201,15 +201,16 @@ func TestSeal(t *testing.T) {
 	assert.EqualValues(t, 1030, seal.First)
 	assert.EqualValues(t, 1030, seal.Next())
 	assert.EqualValues(t, -5, seal.Time)
-	got, err := seal.Index(nil, 1000, 8000)
+	got, total, err := seal.Index(nil, 1000, 8000)
 	require.NoError(t, err)
+	assert.Nil(t, total, "it says nothing of sums")
 	assert.Equal(t, index, got)
 	var it = seal.Records()
 	assert.False(t, it.Next(new(frame.Record)))
 
-	_, err = seal.Index(nil, 1001, 8000)
+	_, _, err = seal.Index(nil, 1001, 8000)
 	assert.ErrorIs(t, err, frame.ErrFormat, "an offset below the base")
-	_, err = seal.Index(nil, 1000, 6400)
+	_, _, err = seal.Index(nil, 1000, 6400)
 	assert.ErrorIs(t, err, frame.ErrFormat, "a position beyond the end")
 	for _, size := range []int64{8000, 8000 + int64(len(b)) + 8, 0, 100} {
 		pos, ok := frame.FindSeal(b, size)
@@ -228,9 +229,96 @@ func TestSeal(t *testing.T) {
 		b[i] ^= 0x10
 	}
 	most := make([]frame.Entry, frame.MaxEntries)
-	assert.Len(t, frame.AppendSeal(nil, seed, 0, head, most), frame.SealBytes)
-	assert.Panics(t, func() { frame.AppendSeal(nil, seed, 0, head, append(most, frame.Entry{})) })
-	assert.LessOrEqual(t, frame.SealBytes, 4096)
+	assert.Len(t, frame.AppendSeal(nil, seed, 0, head, most, &frame.None), frame.SealBytes)
+	assert.Panics(t, func() { frame.AppendSeal(nil, seed, 0, head, append(most, frame.Entry{}), nil) })
+	assert.LessOrEqual(t, frame.SealBytes, 8192)
+}
+
+// TestSeal_Sums has a seal with sums go there and back, and refuses what cannot be.
+func TestSeal_Sums(t *testing.T) {
+	index := []frame.Entry{
+		{Offset: 1000, Pos: 64, Before: math.MinInt64, Sum: frame.None},
+		{Offset: 1010, Pos: 640, Before: -4, Sum: frame.Sum{Latest: -4, Body: 100}},
+		{Offset: 1020, Pos: 6400, Before: 9, Sum: frame.Sum{Latest: 1 << 60, Body: 100}},
+	}
+	total := frame.Sum{Latest: 1 << 60, Body: 101}
+	head := frame.Header{First: 1030, Epoch: 7, SyncedTo: 1030, Time: -5, Newest: 10}
+	b := frame.AppendSeal(nil, seed, 8000, head, index, &total)
+	assert.Equal(t, frame.SealSize(3), int64(len(b)))
+	pos, ok := frame.FindSeal(b, 8000+int64(len(b)))
+	require.True(t, ok)
+	require.EqualValues(t, 8000, pos)
+	seal, err := frame.Decode(b, seed, 8000)
+	require.NoError(t, err)
+	got, sum, err := seal.Index(nil, 1000, 8000)
+	require.NoError(t, err)
+	assert.Equal(t, index, got)
+	require.NotNil(t, sum)
+	assert.Equal(t, total, *sum)
+	for i := range b {
+		b[i] ^= 0x10
+		_, err := frame.Decode(b, seed, 8000)
+		require.Error(t, err, "byte %d", i)
+		b[i] ^= 0x10
+	}
+
+	for name, change := range map[string]func(){
+		"sizes go back":      func() { index[2].Sum.Body = 99 },
+		"timestamps go back": func() { index[2].Sum.Latest = -5 },
+		"less in all":        func() { total.Body = 99 },
+		"before in all":      func() { total.Latest = 5 },
+	} {
+		i, all := index[2], total
+		change()
+		seal, err := frame.Decode(frame.AppendSeal(nil, seed, 8000, head, index, &total), seed, 8000)
+		require.NoError(t, err)
+		_, _, err = seal.Index(nil, 1000, 8000)
+		assert.ErrorIs(t, err, frame.ErrFormat, name)
+		index[2], total = i, all
+	}
+
+	// The flag is for seals only, and no other is known.
+	for _, x := range []struct {
+		kind frame.Kind
+		at   int
+		flag byte
+	}{{frame.Seal, 21, 2}, {frame.Seal, 21, 3}, {frame.Seal, 22, 1}, {frame.Seal, 23, 1}, {frame.Records, 21, 1}} {
+		whole := frame.AppendSeal(nil, seed, 640, head, index[:1], &total)
+		if x.kind == frame.Records {
+			whole = bytes.Clone(build(t, 640, 1000, samples()))
+		}
+		whole[x.at] = x.flag
+		mend(whole, 640)
+		_, err := frame.Decode(whole, seed, 640)
+		assert.ErrorIs(t, err, frame.ErrFormat, "%+v", x)
+	}
+}
+
+// TestSum has a builder and what is decoded agree on what the records are.
+func TestSum(t *testing.T) {
+	var b frame.Builder
+	for range 2 {
+		b.Reset(0)
+		want := frame.None
+		for _, r := range samples() {
+			require.True(t, b.Add(&r))
+			one := frame.Sum{Latest: r.Appended, Body: uint64(len(r.Key) + len(r.Value) + len(r.Headers))}
+			if r.Timestamp != 0 {
+				one.Latest = r.Timestamp
+				one.Body += 8
+			}
+			if len(r.Headers) > 0 {
+				one.Body += 4
+			}
+			want.Add(one)
+		}
+		assert.Equal(t, want, b.Sum())
+		got, err := frame.Decode(b.Finish(seed, 64, frame.Header{First: 1000, Epoch: 7}), seed, 64)
+		require.NoError(t, err)
+		sum, err := got.Sum()
+		require.NoError(t, err)
+		assert.Equal(t, want, sum)
+	}
 }
 
 func TestLost(t *testing.T) {

@@ -28,7 +28,7 @@ func golden(t testing.TB) (log, state []byte) {
 	index = append(index, frame.Entry{Offset: first, Pos: int64(len(log)), Before: 1 << 40})
 	log = append(log, build(t, int64(len(log)), first, []frame.Record{{Key: []byte("only"), Value: []byte("one"), Appended: 1 << 41}})...)
 	first++
-	log = frame.AppendSeal(log, seed, int64(len(log)), frame.Header{First: first, Epoch: 7, SyncedTo: first, Time: 5, Newest: 1 << 41}, index)
+	log = frame.AppendSeal(log, seed, int64(len(log)), frame.Header{First: first, Epoch: 7, SyncedTo: first, Time: 5, Newest: 1 << 41}, index, nil)
 	return log, frame.AppendState(nil, &frame.State{Topic: topic, Partition: 3, Epoch: 7, Low: 1000, Durable: first})
 }
 
@@ -69,7 +69,8 @@ func TestGolden(t *testing.T) {
 	require.True(t, ok)
 	seal, err := frame.Decode(b[at:], head.Seed(), at)
 	require.NoError(t, err)
-	index, err := seal.Index(nil, head.Base, at)
+	index, total, err := seal.Index(nil, head.Base, at)
 	require.NoError(t, err)
+	assert.Nil(t, total)
 	assert.Len(t, index, 2)
 }

@@ -64,6 +64,30 @@ func (it *Iterator) Next(r *Record) bool {
 	return true
 }
 
+// sumOf returns the Sum of one record with a body of n bytes, headers included.
+func sumOf(timestamp, appended int64, headers, n int) Sum {
+	s := Sum{Latest: appended, Body: uint64(n)}
+	if timestamp != 0 {
+		s.Latest = timestamp
+		s.Body += besideTimestamp
+	}
+	if headers > 0 {
+		s.Body += besideHeaders
+	}
+	return s
+}
+
+// Sum returns what there is to know of the records of b. The error is ErrFormat.
+func (b *Batch) Sum() (Sum, error) {
+	sum := None
+	var r Record
+	it := b.Records()
+	for it.Next(&r) {
+		sum.Add(sumOf(r.Timestamp, r.Appended, len(r.Headers), len(r.Body)))
+	}
+	return sum, it.Err()
+}
+
 // Err returns ErrFormat if Next has ended because the bytes are not those of records, which a matching checksum makes all but
 // impossible.
 func (it *Iterator) Err() error { return it.err }

@@ -36,7 +36,7 @@ func Latest() Start { return Start{kind: startLatest} }
 func At(off Offset) Start { return Start{kind: startAt, n: off} }
 
 // Since begins at the first record whose timestamp is t or later: of those that are there the one with the smallest offset,
-// and otherwise the next one.
+// and otherwise the next one. In a durable topic it may have to read some of them from the files, and fail with a *LoadError.
 func Since(t time.Time) Start {
 	n := t.UnixNano()
 	switch { // a time that does not fit lies before or after all timestamps
@@ -89,7 +89,11 @@ func (s Start) in(p *partition.Partition, def startKind) func(first, next uint64
 			}
 			return uint64(s.n), nil
 		case startSince:
-			return min(max(p.Log().OffsetAt(s.n), first), next), nil
+			off, err := p.Log().OffsetAt(s.n)
+			if err != nil {
+				return 0, p.Unreadable(err)
+			}
+			return min(max(off, first), next), nil
 		case startShift:
 			return 0, configError("Shift where there is no position")
 		case startLast:

@@ -95,8 +95,7 @@ func (l *Log) unroll(kept int) {
 		}
 	}
 	l.leave()
-	if kept > 0 {
-		s := l.segs[kept-1].seg
+	if s := l.last(kept); s != nil && s.end.Load() != l.published { // a cold one ends there
 		n := int(l.published - s.base)
 		bytes := int64(s.block.start(n)) + int64(n)*EntryBytes
 		l.ended += bytes - s.bytes
@@ -107,6 +106,14 @@ func (l *Log) unroll(kept int) {
 	for _, p := range gone {
 		l.reuse(p.seg)
 	}
+}
+
+// last returns the last one of the first n segments, or nil if that is none.
+func (l *Log) last(n int) *segment {
+	if n == 0 {
+		return nil
+	}
+	return l.segs[n-1].seg
 }
 
 // rewind takes all records of the active segment but the first n off it again.
@@ -140,7 +147,11 @@ func (l *Log) Oldest() (info Info, ok bool) {
 	if info.End <= info.First {
 		return Info{}, false
 	}
-	info.NewestAppend = s.appendTime(int(info.End - s.base - 1))
+	if c := s.cold.Load(); c != nil {
+		info.NewestAppend = c.newestAppend
+	} else {
+		info.NewestAppend = s.appendTime(int(info.End - s.base - 1))
+	}
 	return info, true
 }
 
@@ -211,10 +222,14 @@ func (l *Log) drop(n int, first uint64) {
 // to the collector, and reuse returns false.
 func (l *Log) reuse(s *segment) bool {
 	if !s.kill() {
-		l.pool.forget(s.block.size())
+		l.pool.forget(s.size())
 		return false
 	}
-	l.pool.put(s.block)
+	if s.own > 0 {
+		l.pool.drop(s.block, s.own)
+	} else {
+		l.pool.put(s.block)
+	}
 	atomicx.Writes(unsafe.Pointer(&s.block))
 	s.block = block{} // nobody looks at it any more; and what the pool lets go is not kept alive here
 	return true

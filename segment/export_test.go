@@ -29,6 +29,15 @@ func (l *Log) Pins(off uint64) (pins int, kept bool) {
 	return int(v &^ (pinsDead | pinsKept)), v&pinsKept != 0
 }
 
+// Since is OffsetAt of a log without cold segments, where it does not fail.
+func (l *Log) Since(t int64) uint64 {
+	off, err := l.OffsetAt(t)
+	if err != nil {
+		panic(err)
+	}
+	return off
+}
+
 // Newest returns the greatest timestamp that segment i of the directory says it has.
 func (l *Log) Newest(i int) int64 { return l.dir.Load().segs[i].seg.newest }
 

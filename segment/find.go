@@ -51,7 +51,8 @@ func (s *segment) prefetch(off uint64) {
 
 // ReadAt reads records from off on into dst and returns how many: as many as there are and dst has room for, but maybe
 // fewer if the log is being cut just then; at least one if there is one and dst has room. It returns 0 without an error at
-// the committed length, ErrBelow below First, and ErrBeyond above the committed length.
+// the committed length, ErrBelow below First, and ErrBeyond above the committed length. A cold segment is loaded, which may wait
+// for a disk; if the record at off cannot be, the error is the one that came of it, and to try again may help.
 //
 // What it returns stays valid as long as it is held. The price is that the blocks it points into are never reused: they are
 // left to the collector once they are dropped.
@@ -74,6 +75,15 @@ func (l *Log) ReadAt(off uint64, dst []Record) (n int, err error) {
 		if s == nil || !s.keep() {
 			continue // dropped since we looked at first: the next turn sees it there
 		}
+		if err := s.warm(); err != nil {
+			switch {
+			case n > 0:
+				return n, nil
+			case off >= l.first.Load():
+				return 0, err
+			}
+			continue // it has been dropped, which may be why
+		}
 		s.prefetch(off)
 		r.pos = off
 		r.enter(s)
@@ -88,7 +98,9 @@ func (l *Log) ReadAt(off uint64, dst []Record) (n int, err error) {
 	}
 }
 
-// TimeOf returns the append time of the record at off; ok is false if it is not there.
+// TimeOf returns the append time of the record at off; ok is false if it is not there. If the record is in a cold segment it does
+// not wait for that to be loaded, and returns a time that may be earlier: when the first record of the segment was appended, or
+// before.
 func (l *Log) TimeOf(off uint64) (appendTime int64, ok bool) {
 	for {
 		c := l.committed.Load() >> 1 // before all else; pairs with the CAS in Publish
@@ -96,7 +108,10 @@ func (l *Log) TimeOf(off uint64) (appendTime int64, ok bool) {
 			return 0, false
 		}
 		if s := l.dir.Load().find(off); s != nil && s.pin() {
-			appendTime = s.appendTime(int(off - s.base))
+			appendTime = s.baseTime
+			if s.cold.Load() == nil {
+				appendTime = s.appendTime(int(off - s.base))
+			}
 			s.unpin()
 			return appendTime, true
 		}
@@ -105,19 +120,22 @@ func (l *Log) TimeOf(off uint64) (appendTime int64, ok bool) {
 
 // OffsetAt returns the smallest retained offset whose timestamp (its own, or else its append time) is t or later, and the
 // committed length if there is none. Timestamps may be in any order.
-func (l *Log) OffsetAt(t int64) uint64 {
+//
+// Cold segments are loaded if they may have such a record; those that cannot, going by what was said when they were attached, are
+// passed over. If one cannot be loaded the error is the one that came of it.
+func (l *Log) OffsetAt(t int64) (uint64, error) {
 	for {
 		c := l.committed.Load() >> 1 // before all else; pairs with the CAS in Publish
-		off := l.search(t, l.first.Load(), c)
+		off, err := l.search(t, l.first.Load(), c)
 		if l.first.Load() <= off {
-			return off
+			return off, err
 		}
 		// What was found, or where it should have been, has been dropped meanwhile.
 	}
 }
 
-// search is OffsetAt among [first, next), where the log may be cut meanwhile.
-func (l *Log) search(t int64, first, next uint64) uint64 {
+// search is OffsetAt among [first, next), where the log may be cut meanwhile. With an error it returns what could not be loaded.
+func (l *Log) search(t int64, first, next uint64) (uint64, error) {
 	d := l.dir.Load()
 	segs := d.segs[max(d.index(first), 0):]
 	segs = segs[sort.Search(len(segs), func(i int) bool { return segs[i].seg.mayHaveUpTo(t) }):]
@@ -129,16 +147,20 @@ func (l *Log) search(t int64, first, next uint64) uint64 {
 		if !s.mayHave(t) || !s.pin() {
 			continue // nothing here, or not any more
 		}
+		if err := s.warm(); err != nil {
+			s.unpin()
+			return max(first, s.base), err
+		}
 		// The end after the committed length was loaded: see Roll. If first has moved beyond next, there is nothing
 		// between.
 		lo, hi := int(max(first, s.base)-s.base), int(min(s.end.Load(), next)-s.base)
 		i := s.search(t, lo, hi)
 		s.unpin()
 		if i < hi {
-			return s.base + uint64(i)
+			return s.base + uint64(i), nil
 		}
 	}
-	return next
+	return next, nil
 }
 
 // search returns the first of the records [lo, hi) whose timestamp is t or later, or hi. The segment is pinned.

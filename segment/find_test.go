@@ -33,7 +33,7 @@ func TestLog_AppendTimesFarApart(t *testing.T) {
 		at, ok := l.TimeOf(uint64(off))
 		require.True(t, ok)
 		require.Equal(t, want, at)
-		require.EqualValues(t, off, l.OffsetAt(want))
+		require.EqualValues(t, off, l.Since(want))
 	}
 }
 
@@ -46,11 +46,11 @@ func TestLog_OffsetAt(t *testing.T) {
 		at   int64
 		want uint64
 	}{{math.MinInt64, 0}, {100, 0}, {101, 1}, {120, 2}, {121, 3}, {129, 3}, {189, 9}, {190, 9}, {191, 10}, {math.MaxInt64, 10}} {
-		require.Equal(t, tc.want, l.OffsetAt(tc.at), "time %d", tc.at)
+		require.Equal(t, tc.want, l.Since(tc.at), "time %d", tc.at)
 	}
 	l.TruncateBefore(5)
-	require.EqualValues(t, 5, l.OffsetAt(0))
-	require.EqualValues(t, 9, l.OffsetAt(190))
+	require.EqualValues(t, 5, l.Since(0))
+	require.EqualValues(t, 9, l.Since(190))
 }
 
 func TestLog_OffsetAt_OwnTimestamps(t *testing.T) {
@@ -72,7 +72,7 @@ func TestLog_OffsetAt_OwnTimestamps(t *testing.T) {
 		return uint64(len(times))
 	}
 	for _, at := range []int64{math.MinInt64, -3, 0, 1, 7, 8, 100, 101, 400, 401, 500, 501, 600, 601, 1000, 1001} {
-		require.Equal(t, want(at), l.OffsetAt(at), "time %d", at)
+		require.Equal(t, want(at), l.Since(at), "time %d", at)
 	}
 	require.EqualValues(t, 1000, l.Newest(0))
 	require.EqualValues(t, 1000, l.Newest(1))
@@ -129,7 +129,7 @@ func TestLog_ReadAt_Allocates(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(1000, func() {
 		l.Append(&rec, 1)
 		l.Publish()
-		l.OffsetAt(1)
+		l.Since(1)
 		l.TimeOf(1)
 	}))
 }

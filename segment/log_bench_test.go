@@ -226,7 +226,7 @@ func BenchmarkOffsetAt(b *testing.B) {
 	b.ResetTimer()
 	for n := range b.N {
 		at := int64(uint64(n) * 2654435761 % records)
-		if got := l.OffsetAt(at); got != uint64(at) {
+		if got := l.Since(at); got != uint64(at) {
 			b.Fatal(got, at)
 		}
 	}

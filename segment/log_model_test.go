@@ -393,7 +393,7 @@ func TestLog_Model(t *testing.T) {
 			"readAt": x.readAt,
 			"offsetAt": func(t *rapid.T) {
 				at := rapid.SampledFrom([]int64{math.MinInt64, -6, -5, 0, 1, 2, 8, x.now, x.now + 1, 1 << 57, math.MaxInt64}).Draw(t, "time")
-				require.Equal(t, m.offsetAt(at), l.OffsetAt(at))
+				require.Equal(t, m.offsetAt(at), l.Since(at))
 			},
 			"refill": x.refill,
 			"next":   x.next,

@@ -268,7 +268,7 @@ func randomAccess(l *segment.Log, rng *rand.Rand, held *[16]segment.Record, belo
 	if at, ok := l.TimeOf(off); ok && at != int64(off) {
 		return fmt.Errorf("time %d at %d", at, off)
 	}
-	found := l.OffsetAt(int64(off))
+	found := l.Since(int64(off))
 	after, _ := l.Snapshot()
 	if found < first || found < min(off, next) || found > max(off, after, next) && found > l.Committed() {
 		return fmt.Errorf("offset %d for time %d in [%d, %d)", found, off, first, next)

@@ -20,7 +20,7 @@ func TestLog_Empty(t *testing.T) {
 	require.EqualValues(t, 7, next)
 	require.EqualValues(t, 7, l.Staged())
 	require.Zero(t, l.Unpublished())
-	require.EqualValues(t, 7, l.OffsetAt(math.MinInt64))
+	require.EqualValues(t, 7, l.Since(math.MinInt64))
 	records, bytes, segments := l.Retained()
 	require.Zero(t, records)
 	require.Zero(t, bytes)
@@ -298,7 +298,7 @@ func TestLog_Unstage(t *testing.T) {
 			puts(t, l, 5)
 			values, _ := read(l.NewReader())
 			require.Equal(t, []string{"0", "1", "2", "3", "4", "5", "6", "7", "8"}[:tc.published+5], values)
-			require.EqualValues(t, tc.published+5, l.OffsetAt(99), "what was taken back is not found")
+			require.EqualValues(t, tc.published+5, l.Since(99), "what was taken back is not found")
 		})
 	}
 }
@@ -331,8 +331,8 @@ func TestLog_Unstage_Times(t *testing.T) {
 	l.Unstage()
 	l.Roll()
 	require.EqualValues(t, 500, l.Newest(0))
-	require.EqualValues(t, 0, l.OffsetAt(500))
-	require.EqualValues(t, 2, l.OffsetAt(501))
+	require.EqualValues(t, 0, l.Since(500))
+	require.EqualValues(t, 2, l.Since(501))
 }
 
 func TestLog_OldestAndDropOldest(t *testing.T) {

@@ -156,15 +156,43 @@ func (p *Pool) take(class uint8) (index []entry, ok bool) {
 	return nil, true
 }
 
+// reserve counts a block of that size as used that is not one of the pool's, nor will be. It fails if the budget does not allow
+// it.
+func (p *Pool) reserve(size int64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.max > 0 {
+		if size > p.max-p.used {
+			return false
+		}
+		p.shed(maxClass+1, p.max-p.used-size)
+	}
+	p.used += size
+	return true
+}
+
+// drop is the end of a block that reserve has counted, and that nobody can read any more. If the segment was cold to the end it
+// is empty.
+func (p *Pool) drop(b block, size int64) {
+	p.spoil(b)
+	p.forget(size)
+}
+
+// spoil overwrites a block that nobody can read any more, if a test has asked for it.
+func (p *Pool) spoil(b block) {
+	if !p.poison {
+		return
+	}
+	all := b.index[:cap(b.index)]
+	for i := range all {
+		atomicx.Writes(unsafe.Pointer(&all[i]))
+		all[i] = entry{span: 0xdbdbdbdbdbdbdbdb, stamp: 0xdbdbdbdbdbdbdbdb}
+	}
+}
+
 // put takes a block back from a segment that nobody can read any more.
 func (p *Pool) put(b block) {
-	if p.poison {
-		all := b.index[:cap(b.index)]
-		for i := range all {
-			atomicx.Writes(unsafe.Pointer(&all[i]))
-			all[i] = entry{span: 0xdbdbdbdbdbdbdbdb, stamp: 0xdbdbdbdbdbdbdbdb}
-		}
-	}
+	p.spoil(b)
 	size := b.size()
 	p.mu.Lock()
 	p.used -= size

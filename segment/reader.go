@@ -21,6 +21,9 @@ const (
 	Below
 	// Beyond says that the position lies above the committed length.
 	Beyond
+	// Unreadable says that the record at the position is there, in a segment that was attached cold, and could not be loaded: Err
+	// says why. The reader stays there, and the next Refill tries again.
+	Unreadable
 )
 
 // String returns the name of s.
@@ -36,6 +39,8 @@ func (s State) String() string {
 		return "Below"
 	case Beyond:
 		return "Beyond"
+	case Unreadable:
+		return "Unreadable"
 	}
 	return "State(?)"
 }
@@ -66,6 +71,8 @@ type Reader struct {
 	baseTime int64
 
 	partition int32 // immutable after Init
+
+	err error // what the last Unreadable was for
 }
 
 // NewReader returns a Reader that stands at First. It lies on cache lines of its own.
@@ -88,6 +95,9 @@ func (r *Reader) Init(l *Log) {
 
 // Position returns the offset of the record that Next returns next.
 func (r *Reader) Position() uint64 { return r.pos }
+
+// Err returns why the last Refill that returned Unreadable did.
+func (r *Reader) Err() error { return r.err }
 
 // Window returns how many records Next will return before the next Refill.
 func (r *Reader) Window() int { return int(r.limit - r.pos) }
@@ -132,7 +142,8 @@ func (r *Reader) Jump(off uint64) bool {
 	return true
 }
 
-// Refill drops the window and makes a new one of what is published at and after the position, up to the end of a segment.
+// Refill drops the window and makes a new one of what is published at and after the position, up to the end of a segment. If
+// that is cold it is loaded, which may wait for a disk; otherwise Refill never waits.
 func (r *Reader) Refill() State {
 	l := r.log
 	for {
@@ -155,6 +166,14 @@ func (r *Reader) Refill() State {
 		// A segment that is not there any more, or dead, was dropped since we looked at first: then the next turn finds
 		// first above the position.
 		if s := l.dir.Load().find(r.pos); s != nil && s.pin() {
+			if err := s.warm(); err != nil {
+				s.unpin()
+				if r.pos < l.first.Load() {
+					continue // it has been dropped, which may be why
+				}
+				r.limit, r.err = r.pos, err
+				return Unreadable
+			}
 			r.enter(s)
 		}
 	}

@@ -63,6 +63,7 @@ const (
 //	end   stored by the appender, loaded by readers: open, then where the segment ends
 //	pins  count of pins (Add by readers), pinsKept (CAS by readers), pinsDead (CAS by the appender from 0)
 //	block immutable until the segment is dead; a reader touches it only between pin and unpin, or after keep
+//	cold  nil, or that the block is not there yet; stored as nil by the reader who has loaded it: see chill
 //
 // # Proof
 //
@@ -88,8 +89,13 @@ type segment struct {
 	base     uint64
 	baseTime int64
 
-	// block is immutable until the segment is dead; then the appender clears it. See Recycle.
+	// block is immutable until the segment is dead; then the appender clears it. See Recycle. While the segment is cold it is
+	// the loader's; see chill.
 	block block
+
+	// own is how many bytes the pool counts for a block that is not one of the pool's, because the segment was attached cold; 0
+	// for all others. Immutable.
+	own int64
 
 	// newest is at least the greatest timestamp in the segment, and upTo at least the greatest in it and all before it. The
 	// appender writes them once, before it stores end for the first time, and readers read them only after they have loaded
@@ -103,8 +109,12 @@ type segment struct {
 	// and readers load it after the committed word. It publishes newest and upTo.
 	end atomicx.Uint64
 
+	// cold is set before the segment is in the directory, and stored as nil once by a reader, under the chill's mu; loaded by
+	// readers that have pinned the segment, and by the appender. Storing nil publishes the block.
+	cold atomicx.Pointer[chill]
+
 	// explicit is set by the appender before it publishes the segment's first record with a timestamp of its own, and
-	// loaded by searches after the committed word.
+	// loaded by searches after the committed word. In a segment that was cold it is set before cold is nil.
 	explicit atomicx.Bool
 
 	// pins is moved by readers (count, pinsKept) and by the appender (from 0 to pinsDead). See Recycle.
@@ -160,6 +170,14 @@ func (s *segment) mayHaveUpTo(t int64) bool {
 func (s *segment) memory() *block {
 	atomicx.Reads(unsafe.Pointer(&s.block))
 	return &s.block
+}
+
+// size returns how many bytes the pool counts for the block. Unlike the block's own it can be asked at any time.
+func (s *segment) size() int64 {
+	if s.own > 0 {
+		return s.own
+	}
+	return s.block.size()
 }
 
 // entry returns entry i.

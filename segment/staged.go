@@ -9,7 +9,7 @@ import (
 // headers, key and value as one run of bytes, and its append time. The bytes are the log's and must not be changed. It is the
 // appender's.
 func (l *Log) EachStaged(yield func(s Shape, body []byte, appended int64) bool) {
-	l.each(l.published, l.next, yield)
+	_ = l.each(l.published, l.next, yield) // no cold segment is staged
 }
 
 // whole returns record i as it was given to Reserve.
@@ -36,24 +36,32 @@ func (s *segment) whole(i int) (shape Shape, body []byte, appended int64) {
 	return shape, body, s.baseTime + int64(e.stamp>>flagBits)
 }
 
-// EachFrom is EachStaged for the published records from an offset on that is at least First. It is the appender's as well.
-func (l *Log) EachFrom(from uint64, yield func(s Shape, body []byte, appended int64) bool) {
-	l.each(from, l.published, yield)
+// EachFrom is EachStaged for the published records from an offset on that is at least First. It is the appender's as well. The
+// error is that of a cold segment that could not be loaded.
+func (l *Log) EachFrom(from uint64, yield func(s Shape, body []byte, appended int64) bool) error {
+	return l.each(from, l.published, yield)
 }
 
 // each calls yield for the records [from, to), of which from is retained if there are any.
-func (l *Log) each(from, to uint64, yield func(s Shape, body []byte, appended int64) bool) {
+func (l *Log) each(from, to uint64, yield func(s Shape, body []byte, appended int64) bool) error {
 	if from >= to {
-		return
+		return nil
 	}
 	first := sort.Search(len(l.segs), func(i int) bool { return l.segs[i].base > from }) - 1
 	for _, p := range l.segs[first:] {
+		if p.base >= to {
+			break
+		}
+		if err := p.seg.warm(); err != nil { // without a pin: only we could kill it
+			return err
+		}
 		end := min(p.seg.end.Load(), to)
 		for off := max(p.base, from); off < end; off++ {
 			shape, body, appended := p.seg.whole(int(off - p.base))
 			if !yield(shape, body, appended) {
-				return
+				return nil
 			}
 		}
 	}
+	return nil
 }

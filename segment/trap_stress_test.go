@@ -121,7 +121,7 @@ func TestBUG115_TimeSearchAgainstAppend(t *testing.T) {
 			for !stop.Load() {
 				at := rng.Int64N(1100)
 				before := l.Committed()
-				off := l.OffsetAt(at)
+				off := l.Since(at)
 				n, err := l.ReadAt(off, dst[:])
 				switch {
 				case err != nil && !errors.Is(err, segment.ErrBelow):

@@ -179,10 +179,10 @@ func TestBUG064_TimesAfterACut(t *testing.T) {
 		l.TruncateBefore(cut)
 		check := func() {
 			first, next := l.Snapshot()
-			require.Equal(t, first, l.OffsetAt(0))
+			require.Equal(t, first, l.Since(0))
 			if first < 10 {
-				require.Equal(t, first, l.OffsetAt(int64(1000-first)))
-				require.Equal(t, next, l.OffsetAt(int64(1001-first)))
+				require.Equal(t, first, l.Since(int64(1000-first)))
+				require.Equal(t, next, l.Since(int64(1001-first)))
 			}
 			_, ok := l.TimeOf(first)
 			require.Equal(t, first < next, ok)
@@ -352,8 +352,8 @@ func TestBUG091_LargeOffsetsAndTimes(t *testing.T) {
 		require.Equal(t, fmt.Sprint(first+19), values[19])
 		require.Equal(t, segment.CaughtUp, s)
 		require.Equal(t, first+20, l.Committed())
-		require.Equal(t, first+5, l.OffsetAt(math.MaxInt64-15))
-		require.Equal(t, first+20, l.OffsetAt(math.MaxInt64))
+		require.Equal(t, first+5, l.Since(math.MaxInt64-15))
+		require.Equal(t, first+20, l.Since(math.MaxInt64))
 		l.TruncateBefore(first + 10)
 		for _, off := range []uint64{0, 1, first, first + 9} {
 			_, err := l.ReadAt(off, make([]segment.Record, 1))

@@ -59,6 +59,8 @@ func readAll(l *segment.Log, r *segment.Reader) (n int) {
 			r.Close()
 			explore.Assert(r.Position() == l.Seal(), "sealed at %d, not %d", r.Position(), l.Seal())
 			return n
+		case segment.Unreadable:
+			explore.Assert(errors.Is(r.Err(), errCold), "unreadable for %v", r.Err())
 		default:
 			explore.Assert(false, "state %v at %d", st, r.Position())
 		}
@@ -161,12 +163,16 @@ var segmentScenarios = []scenario{
 	})},
 	{"segment: trim against searches", 5, trimAgainst(2, func(l *segment.Log) {
 		next := l.Committed()
-		off := l.OffsetAt(1001) // the append time of offset 1
+		off, _ := l.OffsetAt(1001) // the append time of offset 1
 		explore.Assert(off >= 1 || off == 0 && next == 0, "offset %d at a length of %d", off, next)
 		if at, ok := l.TimeOf(1); ok {
 			explore.Assert(at == 1001, "time %d", at)
 		}
 	})},
+	{"segment: two readers of cold segments", 3, thaw(2, false, false)},
+	{"segment: a load that fails", 3, thaw(1, false, true)},
+	{"segment: cold segments are dropped", 3, thaw(1, true, false)},
+	{"segment: cold segments are dropped while a load fails", 3, thaw(1, true, true)},
 	{"segment: truncate against a snapshot", 5, func(s *explore.S) {
 		l := segment.NewLog(segment.Config{SegmentRecords: 2})
 		s.Go("appender", func() {
@@ -266,6 +272,67 @@ var segmentScenarios = []scenario{
 		s.Finally(idle(&more))
 	}},
 }
+
+// thaw has two readers meet in cold segments of one record each, while the appender drops them or does not, and appends another.
+// Each segment is loaded once at the most, and never for who comes after it was dropped; the first load of each fails if fail
+// says so.
+func thaw(segments int, drop, fail bool) func(s *explore.S) {
+	return func(s *explore.S) {
+		p := segment.NewPool(0, 4096)
+		l := segment.NewLog(segment.Config{SegmentRecords: 1, Pool: p})
+		failed, loaded := make([]bool, segments), make([]bool, segments)
+		for i := range segments {
+			now := int64(i + 1000)
+			c := segment.Cold{First: uint64(i), End: uint64(i + 1), Bytes: 4 + segment.EntryBytes, Oldest: now, Newest: now, Latest: now}
+			c.Load = func(to *segment.Log) error {
+				atomicx.Writes(unsafe.Pointer(&loaded[i])) // one at a time
+				explore.Assert(!loaded[i], "segment %d is loaded twice", i)
+				if fail && !failed[i] {
+					failed[i] = true
+					return errCold
+				}
+				stage(to)
+				loaded[i] = true
+				return nil
+			}
+			if err := l.AttachCold(c); err != nil {
+				panic(err)
+			}
+		}
+		s.Go("appender", func() {
+			if drop {
+				for range segments {
+					explore.Assert(l.DropOldest(), "nothing to drop")
+				}
+			}
+			appendAll(l, 1)
+			l.Seal()
+		})
+		s.Go("reader", func() {
+			n := readAll(l, l.NewReader())
+			explore.Assert(drop && n >= 1 || n == segments+1, "%d records", n)
+		})
+		s.Go("looker", func() {
+			recs := make([]segment.Record, 1)
+			n, err := l.ReadAt(0, recs)
+			switch {
+			case err == nil:
+				explore.Assert(n == 1, "nothing at 0")
+				checkRecord(&recs[0], 0)
+			default:
+				explore.Assert(drop && errors.Is(err, segment.ErrBelow) || fail && errors.Is(err, errCold), "%v", err)
+			}
+		})
+		s.Finally(func() error {
+			if p.Used() != 4096+map[bool]int64{false: int64(segments) * 32}[drop] {
+				return fmt.Errorf("%d bytes used", p.Used())
+			}
+			return nil
+		})
+	}
+}
+
+var errCold = errors.New("the load fails")
 
 // trimAgainst is an appender that keeps at most so many records, one in each segment, while others read: blocks are used
 // again as soon as that seems possible.

@@ -189,6 +189,11 @@ func (r *Reader) fill(ctx context.Context) error {
 			}
 			continue // what was there has been dropped meanwhile
 		case segment.CaughtUp:
+		case segment.Unreadable:
+			if err := r.ended(); err != nil {
+				return err
+			}
+			return r.p.Unreadable(r.seg.Err())
 		default:
 			return r.stop()
 		}
@@ -316,6 +321,23 @@ func (p *Partition) Committed() *atomicx.Event { return &p.committed }
 
 // Ended reports whether the partition has been closed and its log is sealed: readers get its cause instead of a gap.
 func (p *Partition) Ended() bool { return p.cause.Load() != nil && p.log.Sealed() }
+
+// Refused says why a reader cannot go on, whose Refill has returned neither Ready nor CaughtUp.
+func (p *Partition) Refused(r *segment.Reader, state segment.State) error {
+	if state == segment.Unreadable {
+		return p.Unreadable(r.Err())
+	}
+	return p.ReadError(r.Position())
+}
+
+// Unreadable is the error of who has found that records cannot be loaded from the files. It is the partition's cause if that has
+// ended: then its files are closed.
+func (p *Partition) Unreadable(err error) error {
+	if p.Ended() {
+		return p.Cause()
+	}
+	return err
+}
 
 // ReadError says why a reader cannot go on at pos.
 func (p *Partition) ReadError(pos uint64) error {

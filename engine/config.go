@@ -51,7 +51,8 @@ type Config struct {
 	// AtMostOnce. 0 means 1 s.
 	PositionsEvery time.Duration
 
-	fs vfs.FS // for tests; nil means the operating system's
+	fs   vfs.FS // for tests; nil means the operating system's
+	warm int64  // for tests: storage.Loading.Warm
 
 	// Hooks are told of what happens.
 	Hooks Hooks

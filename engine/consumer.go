@@ -132,7 +132,7 @@ func (c *Consumer) take(max int) ([]Message, error) {
 		c.mu.Lock()
 		for i := range seats {
 			s := &seats[(c.turn+i)%len(seats)]
-			if ms, gap, err = s.seat.Take(ms, max-len(ms)); gap != (delivery.Gap{}) || isOffsetError(err) {
+			if ms, gap, err = s.seat.Take(ms, max-len(ms)); gap != (delivery.Gap{}) || isReadError(err) {
 				if at = s.at; err == nil {
 					c.telling = s.seat
 				}
@@ -192,9 +192,11 @@ func giveBack(pending []*claim) {
 	}
 }
 
-func isOffsetError(err error) bool {
+// isReadError reports whether err says that a seat cannot read on, rather than that it is being taken away.
+func isReadError(err error) bool {
 	var off *OffsetError
-	return errors.As(err, &off)
+	var load *LoadError
+	return errors.As(err, &off) || errors.As(err, &load)
 }
 
 // sitting returns where the consumer can look, and lets it in again if it was put out.

@@ -69,7 +69,7 @@ func (e *Engine) keep(entry *topicEntry, id TopicID, i int, c *TopicConfig, exis
 		return nil, err
 	}
 	loading := storage.Loading{Log: segment.Config{SegmentBytes: c.SegmentBytes, SegmentRecords: c.SegmentRecords,
-		Partition: int32(i), Pool: e.pool}, SkipLost: e.cfg.Salvage || entry.Dirs[i] != ""}
+		Partition: int32(i), Pool: e.pool}, Warm: e.cfg.warm, SkipLost: e.cfg.Salvage || entry.Dirs[i] != ""}
 	loading.RollAfter = int64(c.limits().MaxAge / 4)
 	if c.OnFull == DropOldest { // otherwise a record may be there that a group has not read yet
 		loading.Over = c.limits().Over

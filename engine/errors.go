@@ -90,7 +90,8 @@ var (
 	ErrNoSpace = storage.ErrNoSpace
 
 	// ErrCorrupt says that files in Config.Dir are damaged that had been safe, or missing. Topic and Group return it for one that
-	// could not be opened, with the file, the place in it and the offsets, as a *disk.CorruptError where it is about records.
+	// could not be opened, with the file, the place in it and the offsets, as a *disk.CorruptError where it is about records. What
+	// reads records matches it, with a *LoadError, if they are found to be damaged only then: Open does not read them all.
 	// Nothing has been changed. It helps to bring the files back from a copy; see Config.Salvage otherwise.
 	ErrCorrupt = storage.ErrCorrupt
 
@@ -182,6 +183,11 @@ var (
 type (
 	// TooLargeError says how large a record or batch was, and what the limit is.
 	TooLargeError = partition.TooLargeError
+
+	// LoadError says that records of a durable topic, which Open had left in the files, could not be read when somebody wanted
+	// them. It says which, and wraps why: ErrCorrupt, with a *disk.CorruptError that says file and place, or an error of the file
+	// system. To try again helps if what caused it has gone: the records are still there, and nobody's position has moved.
+	LoadError = storage.LoadError
 
 	// OffsetError reports an offset outside of what a partition holds.
 	OffsetError = partition.OffsetError

@@ -26,6 +26,13 @@ func (t *Topic) Coming(n int) (appear func(), err error) {
 // WithFS returns c with another file system.
 func (c Config) WithFS(fsys vfs.FS) Config { c.fs = fsys; return c }
 
+// WithWarm returns c for an engine that reads so many bytes of each partition when it opens, and leaves what is older in the files;
+// negative means that it reads all.
+func (c Config) WithWarm(bytes int64) Config { c.warm = bytes; return c }
+
+// Cold returns how many segments of the partition are in the files only.
+func (p *Partition) Cold() int { return p.p.Log().Cold() }
+
 // SavePositions writes positions now.
 func (e *Engine) SavePositions() error { return e.keeper.saveAll(e.all(), e.allGroups()) }
 

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"iter"
 
 	"github.com/leatlog/leat/engine/internal/partition"
@@ -71,6 +72,9 @@ func (p *Partition) TruncateBefore(ctx context.Context, off Offset) error {
 // ReadAt fills dst with the records from off on that are there, without waiting, and returns how many: none if off is
 // Next. An offset below First or beyond Next is an *OffsetError. The records stay valid for as long as they are held; they
 // keep their segment's memory, which is then not reused.
+//
+// Of a durable topic, what Open has left in the files is read from there first, which waits for the disk; if that fails the error
+// is a *LoadError.
 func (p *Partition) ReadAt(off Offset, dst []Record) (int, error) {
 	for {
 		if p.p.Ended() {
@@ -79,8 +83,12 @@ func (p *Partition) ReadAt(off Offset, dst []Record) (int, error) {
 		if first, next := p.p.Snapshot(); off < first || off > next {
 			return 0, &OffsetError{Asked: off, First: first, Next: next}
 		}
-		if n, err := p.p.Log().ReadAt(uint64(off), dst); err == nil {
+		n, err := p.p.Log().ReadAt(uint64(off), dst)
+		switch {
+		case err == nil:
 			return n, nil
+		case !errors.Is(err, segment.ErrBelow) && !errors.Is(err, segment.ErrBeyond):
+			return 0, p.p.Unreadable(err)
 		}
 		// It was dropped since we looked; look again.
 	}
@@ -89,6 +97,9 @@ func (p *Partition) ReadAt(off Offset, dst []Record) (int, error) {
 // Records iterates over the records from offset from on that are there at the time of the call. It never waits. If from
 // is below First, or retention is faster than the loop, the offsets jump to what is left; a from beyond Next gives nothing.
 // A record is valid until the loop's next turn.
+//
+// Of a durable topic, what Open has left in the files is read from there, which waits for the disk. If that fails the loop ends
+// early, before Next; ReadAt of the offset behind the last one says why.
 func (p *Partition) Records(from Offset) iter.Seq2[Offset, Record] {
 	return func(yield func(Offset, Record) bool) {
 		first, next := p.p.Snapshot()

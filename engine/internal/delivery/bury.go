@@ -48,7 +48,12 @@ func (s *Share) bury() dispatch.Again {
 		if !ok {
 			return false
 		}
-		if !s.dead.read(s, d, &err) {
+		switch s.dead.read(s, d, &err) {
+		case segment.Ready:
+		case segment.Unreadable:
+			s.unburied(d) // it may be readable later
+			continue
+		default:
 			continue // dropped meanwhile, which the next look notes
 		}
 		s.inter(d, err)
@@ -56,12 +61,12 @@ func (s *Share) bury() dispatch.Again {
 	return true
 }
 
-// read reads a dead record.
-func (g *grave) read(s *Share, d group.Dead, why *error) bool {
+// read reads a dead record. If it does not return Ready that is gone, or cannot be read.
+func (g *grave) read(s *Share, d group.Dead, why *error) segment.State {
 	if !g.seg.Jump(d.Token.Offset) {
 		g.seg.Seek(d.Token.Offset)
-		if g.seg.Refill() != segment.Ready {
-			return false
+		if state := g.seg.Refill(); state != segment.Ready {
+			return state
 		}
 	}
 	g.seg.Next(&g.msg.Record)
@@ -74,7 +79,7 @@ func (g *grave) read(s *Share, d group.Dead, why *error) bool {
 	case *why == nil || d.Cause != group.DeathFailed:
 		*why = &DeathError{d.Cause}
 	}
-	return true
+	return segment.Ready
 }
 
 // inter gives one record away, to the dead-letter topic or to the hook, and settles it. Either may end the goroutine: what was

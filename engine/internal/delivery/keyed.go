@@ -90,6 +90,7 @@ type Keyed struct {
 	win       window
 	seg       segment.Reader // stands where the window ends
 	rec       segment.Record // what it has just read
+	refused   error          // why it cannot read on, when it has said that there is nothing more for ever
 	gaps      []span         // that nobody has been told of
 	dropped   uint64         // what retention has dropped below this is out of the window
 	n         counts
@@ -248,8 +249,8 @@ func (r *runner) tell() {
 // one delivers the record at i of the run, and reports whether that was a success.
 func (r *runner) one(i int) bool {
 	it := &r.run[i]
-	if !r.view(it.off) {
-		r.miss(i)
+	if state := r.view(it.off); state != segment.Ready {
+		r.miss(i, state)
 		return false
 	}
 	if it.dying != nil {
@@ -272,18 +273,18 @@ func (r *runner) one(i int) bool {
 	return err == nil
 }
 
-// view makes the message the record at off, and returns false if that is gone.
-func (r *runner) view(off uint64) bool {
+// view makes the message the record at off. If it does not return Ready that is gone, or cannot be read.
+func (r *runner) view(off uint64) segment.State {
 	if !r.seg.Jump(off) {
 		r.seg.Refill() // often it is just behind the window
 		if !r.seg.Jump(off) {
 			r.seg.Seek(off)
-			if r.seg.Refill() != segment.Ready {
-				return false
+			if state := r.seg.Refill(); state != segment.Ready {
+				return state
 			}
 		}
 	}
 	r.seg.Next(&r.msg.Record)
 	r.msg.Topic = r.k.cfg.Topic
-	return true
+	return segment.Ready
 }

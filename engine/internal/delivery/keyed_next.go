@@ -218,7 +218,7 @@ func (k *Keyed) give(r *runner, now int64, a *after) verdict {
 			return goOn
 		}
 		if from == exhausted && k.busy == 0 && k.win.floor() == k.win.read {
-			k.cause = k.part.ReadError(k.win.read)
+			k.cause = k.refused
 			a.leave = true
 			return k.stopped()
 		}
@@ -257,6 +257,7 @@ func (k *Keyed) fill(want int) supply {
 				}
 				continue
 			default:
+				k.refused = k.part.Refused(&k.seg, state)
 				return exhausted
 			}
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/leatlog/leat/engine/internal/partition"
 	"github.com/leatlog/leat/internal/atomicx"
+	"github.com/leatlog/leat/segment"
 )
 
 // call calls the handler and turns a panic into an error.
@@ -85,8 +86,8 @@ func (r *runner) bury(it *item, cause error) {
 	k.settle(it)
 }
 
-// miss is told that the record at i of the run has been dropped by retention.
-func (r *runner) miss(i int) {
+// miss is told that the record at i of the run has been dropped by retention, or cannot be read, as state says.
+func (r *runner) miss(i int, state segment.State) {
 	k, it := r.k, &r.run[i]
 	defer r.leave()
 	k.mu.Lock()
@@ -96,9 +97,9 @@ func (r *runner) miss(i int) {
 		k.mu.Unlock()
 		return
 	}
-	if k.cfg.ErrorOnGap || k.part.Ended() {
+	if state == segment.Unreadable || k.cfg.ErrorOnGap || k.part.Ended() {
 		k.mu.Unlock()
-		k.Stop(k.part.ReadError(it.off))
+		k.Stop(k.part.Refused(&r.seg, state))
 		return
 	}
 	if it.settled { // under AtMostOnce, before the call

@@ -306,7 +306,7 @@ func (l *Lane) read() bool {
 				return false
 			}
 		default:
-			l.Stop(l.part.ReadError(l.seg.Position()))
+			l.Stop(l.part.Refused(&l.seg, state))
 			l.end()
 			return false
 		}

@@ -118,6 +118,7 @@ const (
 	rejected
 	crowded // the handler could not do it, and is not to blame
 	skipped // it was not delivered: it is not there any more, or not the seat's
+	unread  // it was not delivered: it could not be read
 )
 
 // NewSeat returns a seat that gets nothing before Start.
@@ -299,6 +300,8 @@ func (t *Seat) settle(e *entry) {
 	s, off := t.share, e.d.Token.Offset
 	var err error
 	switch {
+	case e.outcome == unread:
+		err = s.w.Return(t.id, e.d.Token)
 	case s.cfg.AtMostOnce || e.outcome == skipped:
 		return
 	case e.outcome == processed && s.cfg.Manual:

@@ -6,6 +6,7 @@ import (
 
 	"github.com/leatlog/leat/engine/internal/group"
 	"github.com/leatlog/leat/engine/internal/partition"
+	"github.com/leatlog/leat/segment"
 )
 
 // The following are of a pull seat, and for one goroutine at a time.
@@ -65,11 +66,19 @@ func (t *Seat) take(dst []Message, end int) (_ []Message, skips bool) {
 		if more && !t.seg.Jump(off) {
 			break
 		}
-		ok := t.read(off, &t.msg.Record) && (!t.share.cfg.AtMostOnce || t.share.w.Ack(t.id, next.d.Token) == nil)
+		state := t.read(off, &t.msg.Record)
+		ok := state == segment.Ready && (!t.share.cfg.AtMostOnce || t.share.w.Ack(t.id, next.d.Token) == nil)
 		if !ok && more {
 			break // it is skipped next time
 		}
 		t.begin()
+		if state == segment.Unreadable {
+			if t.cause == nil {
+				t.cause = t.share.cfg.Part.Refused(&t.seg, state)
+			}
+			t.finish(unread, nil)
+			return dst, true
+		}
 		if !ok { // dropped meanwhile, which is to be told before what comes next
 			t.finish(skipped, nil)
 			return dst, true

@@ -180,15 +180,16 @@ func (t *Seat) gap() bool {
 	return true
 }
 
-// read reads the record at an offset.
-func (t *Seat) read(off uint64, r *segment.Record) bool {
+// read reads the record at an offset. If it does not return Ready that is gone, or cannot be read.
+func (t *Seat) read(off uint64, r *segment.Record) segment.State {
 	if !t.seg.Jump(off) {
 		t.seg.Seek(off)
-		if t.seg.Refill() != segment.Ready {
-			return false
+		if state := t.seg.Refill(); state != segment.Ready {
+			return state
 		}
 	}
-	return t.seg.Next(r)
+	t.seg.Next(r)
+	return segment.Ready
 }
 
 // claim settles a record before its handler is called.
@@ -218,7 +219,13 @@ func (t *Seat) deliver() {
 		return // somebody else has it
 	}
 	t.hungry() // after the CAS in begin: see the share's proof
-	if !t.read(e.d.Token.Offset, &t.msg.Record) {
+	switch state := t.read(e.d.Token.Offset, &t.msg.Record); state {
+	case segment.Ready:
+	case segment.Unreadable:
+		t.Stop(t.share.cfg.Part.Refused(&t.seg, state)) // before the record is given back: it is not for this seat again
+		t.finish(unread, nil)
+		return
+	default:
 		t.finish(skipped, nil)
 		t.missed()
 		return
@@ -298,7 +305,7 @@ func (t *Seat) fail(e *entry, o outcome, err error) {
 	t.n.failed += int64(t.begun)
 	t.finish(o, err)
 	t.handIn()
-	if t.cfg.OnFailure != nil && t.read(d.Token.Offset, &t.msg.Record) {
+	if t.cfg.OnFailure != nil && t.read(d.Token.Offset, &t.msg.Record) == segment.Ready {
 		t.msg.Topic, t.msg.Attempt, t.msg.hold = t.share.cfg.Topic, d.Attempt, Token{t, d.Token}
 		t.cfg.OnFailure(t.ctx, &t.msg, err)
 	}

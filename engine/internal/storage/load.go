@@ -23,17 +23,29 @@ type Loading struct {
 	// RollAfter ends a segment when the next record comes so long after its first one; 0 means never.
 	RollAfter int64
 
+	// Warm is how many bytes of the newest records are read at once, as they are counted in memory; what is older is left in the
+	// files until somebody reads it. 0 means DefaultWarm, and negative that all is read.
+	Warm int64
+
 	// SkipLost says that records before a range that a salvage could not bring over may stay in the files only. Otherwise such a
-	// range is an error.
+	// range is an error. All is read then.
 	SkipLost bool
 }
+
+// DefaultWarm is the Warm of a Loading that says 0.
+const DefaultWarm = 16 << 20
 
 // Load returns a log in memory with the records that the files hold. If the memory does not do for all it holds the newest.
 func (l *Log) Load(c Loading) (*segment.Log, error) {
 	c.Log.First = l.files.First()
 	mem := segment.NewLog(c.Log)
-	r, err := l.files.NewReader(l.files.First())
+	if err := l.attach(mem, c); err != nil {
+		free(mem)
+		return nil, err
+	}
+	r, err := l.files.NewReader(mem.Staged())
 	if err != nil {
+		free(mem)
 		return nil, Opening(err)
 	}
 	defer r.Close()
@@ -42,6 +54,7 @@ func (l *Log) Load(c Loading) (*segment.Log, error) {
 		switch {
 		case err == io.EOF:
 			if mem.Staged() != l.files.Next() {
+				free(mem)
 				return nil, fmt.Errorf("storage: filled up to %d, the files end at %d", mem.Staged(), l.files.Next())
 			}
 			return mem, nil
@@ -71,17 +84,22 @@ func fill(mem *segment.Log, b *frame.Batch, over func(records, bytes int64) bool
 		if pubErr := mem.Publish(); pubErr != nil {
 			return pubErr
 		}
-		for over != nil {
-			records, bytes, segments := mem.Retained()
-			if segments < 2 || !over(records, bytes) || !mem.DropOldest() {
-				break
-			}
-		}
+		trim(mem, over)
 		if err == nil {
 			return nil
 		}
 		if !errors.Is(err, segment.ErrNoMemory) || !mem.DropOldest() {
 			return err
+		}
+	}
+}
+
+// trim drops the oldest segments of what is more than may stay.
+func trim(mem *segment.Log, over func(records, bytes int64) bool) {
+	for over != nil {
+		records, bytes, segments := mem.Retained()
+		if segments < 2 || !over(records, bytes) || !mem.DropOldest() {
+			return
 		}
 	}
 }
@@ -108,8 +126,8 @@ func (l *Log) Resume(mem *segment.Log) (came int, err error) {
 			return 0, fmt.Errorf("%w: [%d, %d)", ErrForgotten, next, mem.First())
 		}
 		l.out.begin(next)
-		mem.EachFrom(next, l.out.each)
-		err = l.out.end()
+		err = mem.EachFrom(next, l.out.each)
+		err = errors.Join(err, l.out.end())
 		if err == nil {
 			_, err = l.files.Sync()
 		}

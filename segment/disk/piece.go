@@ -98,7 +98,7 @@ func (l *Log) ReadPiece(p *Piece, yield func(*frame.Batch) error) error {
 		switch {
 		case p.End <= low:
 			return &OffsetError{Asked: p.First, First: low, Next: next}
-		case errors.Is(err, fs.ErrNotExist):
+		case errors.Is(err, fs.ErrNotExist) && !l.cfg.ReadOnly: // otherwise its owner may have trimmed it
 			return p.Corrupt(errMissing)
 		}
 		return err

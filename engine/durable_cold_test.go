@@ -428,7 +428,7 @@ func TestCold_OpenReadsLittle(t *testing.T) {
 // TestCold_CloseWhileReading closes the engine, or deletes the topic, while readers load: they end with what has ended them.
 func TestCold_CloseWhileReading(t *testing.T) {
 	for _, readOnly := range []bool{false, true} {
-		for round := range testkit.Rounds(20) {
+		for round := range testkit.Rounds(12) {
 			testkit.Watchdog(t)
 			m, _ := coldFiles(t)
 			slow := vfs.NewFaulty(m, func(vfs.Op) *vfs.Fault {
@@ -467,7 +467,7 @@ func TestCold_CloseWhileReading(t *testing.T) {
 			for range 6 {
 				<-began
 			}
-			for range round * 10 {
+			for range round {
 				runtime.Gosched()
 			}
 			want := engine.ErrClosed

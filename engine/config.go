@@ -21,7 +21,8 @@ type Config struct {
 	Workers int
 
 	// MaxMemory bounds the bytes of all segments together, memory kept for reuse included; it is at least 4 KiB, the
-	// smallest segment, and each partition that holds records needs that much. 0 means no bound beyond those of the topics.
+	// smallest segment, and each partition that holds records needs that much. Records of durable topics that have not been read
+	// from the files yet count like others. 0 means no bound beyond those of the topics.
 	// What happens at the bound is each topic's OnFull: nothing takes memory from the topics that have it. A segment that is dropped while a reader still stands in it is left
 	// to the collector and counts no longer, and the slots of the hand-over (TopicConfig.HandoverSlots) do not count.
 	MaxMemory int64
@@ -39,7 +40,8 @@ type Config struct {
 
 	// Salvage says what to do about a partition of which records are damaged that had been durable. Normally its topic is refused
 	// with ErrCorrupt, and nothing is changed. With Salvage what is sound is copied into a new directory beside the damaged one,
-	// which stays as it is, the topic is opened from there, and the log tells each range that is lost. In memory the partition
+	// which stays as it is, the topic is opened from there, and the log tells each range that is lost. To find it Open reads all that
+	// there is. In memory the partition
 	// begins behind the last such range.
 	Salvage bool
 

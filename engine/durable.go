@@ -12,6 +12,9 @@ import (
 // from memory, as from any other topic, and Retention bounds memory and files alike; files go as a whole, so there is up to
 // one more of each partition.
 //
+// Open reads the newest 16 MiB of each partition. What is older comes into memory when somebody reads it, and stays there until it is
+// dropped: who reads it waits for the disk, and gets a *LoadError if that fails. Config.MaxMemory counts it from Open on.
+//
 // Two words are never mixed. A record is committed when readers see it. It is durable when it survives a power cut.
 type Durable struct {
 	// Sync says which of the two comes first, and by how much they may be apart.

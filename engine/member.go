@@ -157,7 +157,7 @@ func (m *Member) Group() *Group { return m.g }
 func (m *Member) Done() <-chan struct{} { return m.done }
 
 // Err returns nil while the member is alive, and then what ended it: ErrMemberClosed, ErrReplaced, ErrRemoved, ErrClosed,
-// ErrNoProgress, ErrTopicDeleted if the last of its topics is gone, ErrGroupDeleted, or an *OffsetError under FailOnGap. A member that was
+// ErrNoProgress, ErrTopicDeleted if the last of its topics is gone, ErrGroupDeleted, an *OffsetError under FailOnGap, or a *LoadError if records cannot be read from the files. A member that was
 // put out for lack of progress and will join again is alive.
 func (m *Member) Err() error {
 	m.g.mu.Lock()

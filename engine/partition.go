@@ -127,7 +127,7 @@ func (p *Partition) Records(from Offset) iter.Seq2[Offset, Record] {
 }
 
 // Follow iterates over the records from offset from on and waits for more. It ends after the one pair with an error: that
-// of ctx, ErrClosed, ErrTopicDeleted, or an *OffsetError if from is out of range or retention has passed the loop. A
+// of ctx, ErrClosed, ErrTopicDeleted, a *LoadError, or an *OffsetError if from is out of range or retention has passed the loop. A
 // record is valid until the loop's next turn.
 func (p *Partition) Follow(ctx context.Context, from Offset) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {

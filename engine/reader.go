@@ -35,7 +35,7 @@ func (p *Partition) Reader(c ReaderConfig) (*Reader, error) {
 
 // Next returns the next record and waits for it. The record is valid until the next call of any method but Position, Lag
 // and Lost. An error leaves the position where it was: that of ctx, ErrClosed, ErrTopicDeleted, ErrReaderClosed,
-// ErrEvicted. A gap is told once, by a *GapError, and the call after it goes on behind the gap; under FailOnGap every call
+// ErrEvicted, or a *LoadError if the record is in the files only and cannot be read: the next call tries again. A gap is told once, by a *GapError, and the call after it goes on behind the gap; under FailOnGap every call
 // fails with an *OffsetError until Seek.
 func (r *Reader) Next(ctx context.Context) (Record, error) {
 	var rec Record

@@ -12,7 +12,7 @@ import (
 // as of the end of its last turn (a millisecond or 16 calls of the handler ago, whichever is longer); positions and offsets
 // are exact.
 type Stats struct {
-	MemoryUsed int64 // bytes of segments
+	MemoryUsed int64 // bytes of segments, also of those that are still in files only
 	MemoryKept int64 // bytes kept for new segments
 	Workers    int
 	Running    int // workers that run a lane
@@ -53,7 +53,7 @@ type SubscriptionStats struct {
 }
 
 // LaneStats is what a subscription has done in one partition: Position is the next record to process, Lag how many records
-// wait, LagTime how old the first of them is, and Running says that a handler is being called, with RunningFor for how long
+// wait, LagTime how old the first of them is (or some more if it is in files only), and Running says that a handler is being called, with RunningFor for how long
 // the present turn of deliveries has gone on. Position is never beyond the partition's Next; it is below First if records
 // were dropped and the subscription has not got to that gap yet, and these do not count in Lag.
 type LaneStats = delivery.Stats
@@ -107,7 +107,8 @@ func (s *Subscription) Stats() SubscriptionStats {
 	return r
 }
 
-// Age returns how long ago the oldest record of the partition was appended; 0 if there is none.
+// Age returns how long ago the oldest record of the partition was appended, or some time before it if it is still in the files only;
+// 0 if there is none.
 func (p *Partition) Age() time.Duration {
 	t, ok := p.p.Log().TimeOf(uint64(p.First()))
 	if !ok {

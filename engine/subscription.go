@@ -253,7 +253,7 @@ func (s *Subscription) Close() { s.end(ErrSubscriptionClosed) }
 func (s *Subscription) Done() <-chan struct{} { return s.done }
 
 // Err returns nil while the subscription is alive, and then what ended it: ErrSubscriptionClosed, ErrEvicted, ErrClosed,
-// ErrTopicDeleted, or an *OffsetError under FailOnGap.
+// ErrTopicDeleted, an *OffsetError under FailOnGap, or a *LoadError if records cannot be read from the files.
 func (s *Subscription) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -26,6 +26,12 @@
 // atomic operation for each record and no copy. ReadAt is for a record here and there. What both return are views of the
 // log's own memory; Record.Clone makes a copy. OffsetAt finds a record by time.
 //
+// # Cold segments
+//
+// A log can begin with records that are somewhere else, such as in files: AttachCold gives it segments of which it knows all but
+// the records. They are part of it like any other, are retained and dropped, and cost no memory until somebody reads them; then
+// they are loaded. That is the only time that a reader waits, and it may fail: Refill then returns Unreadable.
+//
 // # Memory
 //
 // A block has no pointers, so the collector never looks into it, and a record costs 16 bytes beside its own. When a segment

@@ -45,7 +45,7 @@ type Config struct {
 //
 // # Roles
 //
-//   - appender: calls Reserve, Append, Ensure, Staged, Unpublished, Publish, Unstage, Roll, Retained, Oldest, DropOldest and
+//   - appender: calls AttachCold, Reserve, Append, Ensure, Staged, Unpublished, Publish, Unstage, Roll, Retained, Oldest, DropOldest and
 //     TruncateBefore. One goroutine at a time; the role may move if something orders the move.
 //   - reader: any goroutine, through a Reader of its own or by ReadAt, OffsetAt, TimeOf, Snapshot and the like.
 //   - sealer: any goroutine that calls Seal. The first one wins.
@@ -94,7 +94,7 @@ type Config struct {
 // therefore gets first <= committed.
 //
 // Progress. Readers are wait-free but for a retry each time that the appender drops the segment they were about to enter,
-// and then they see the gap and return. The appender never waits. Seal is lock-free: its CAS fails only because a Publish
+// and then they see the gap and return; whoever enters a cold segment waits until it is loaded (chill). The appender never waits. Seal is lock-free: its CAS fails only because a Publish
 // or another Seal succeeded.
 //
 // Not promised. Two appenders at once: the CAS detects them and panics, but a record may be lost before it does.

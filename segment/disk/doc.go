@@ -25,6 +25,9 @@
 // had been safe (a later frame that says so, the state, a later file), it is damage: Open refuses with a *CorruptError, and
 // changes and deletes nothing. Salvage then copies what is sound into a new directory, and lists what is not.
 //
+// Pieces says what the indexes know of the records of files that are full, so that a log in memory can have a place for them
+// before they are read; ReadPiece reads them.
+//
 // Each open begins a new file under a new epoch, so nothing is ever appended behind garbage, and no block of an earlier life
 // passes for one of this. A log has as many files as it was filled and opened; one without records is replaced, not added to.
 //

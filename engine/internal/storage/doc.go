@@ -9,6 +9,10 @@
 // writes when it likes. There is at most one such goroutine for a Log, and none while there is nothing to sync; the same holds
 // for the trimming of files.
 //
+// Load fills a log in memory at Open: with the newest records, and with segments that are cold for those before, which are read
+// from the files when somebody wants them. A reader that loads one counts as one of the goroutines that use the files: Close and
+// Abandon wait for it, and after them none begins.
+//
 // The rest of the package is the engine's catalog: which topics and groups there are, kept in one file that is replaced as a
 // whole, and the positions of consumers, each in a file that is as well.
 package storage

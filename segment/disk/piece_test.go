@@ -3,6 +3,7 @@ package disk_test
 import (
 	"errors"
 	"io"
+	"io/fs"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -201,7 +202,15 @@ func TestReadPiece_Fails(t *testing.T) {
 	assert.Equal(t, pieces[1].End, bad.To)
 	assert.NotZero(t, bad.Pos)
 
+	c := small(m)
+	c.ReadOnly = true
+	looker, err := disk.Open("p", c)
+	require.NoError(t, err)
+	defer looker.Close()
 	require.NoError(t, m.Remove(files[0].Name))
+	err = looker.ReadPiece(&looker.Pieces()[0], nil)
+	require.ErrorIs(t, err, fs.ErrNotExist, "its owner may have trimmed it")
+	require.NotErrorIs(t, err, disk.ErrCorrupt)
 	require.ErrorAs(t, read(&pieces[1]), &bad)
 	require.ErrorIs(t, bad, disk.ErrCorrupt)
 	require.NoError(t, l.Abandon())

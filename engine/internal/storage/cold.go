@@ -39,7 +39,7 @@ func (l *Log) attach(mem *segment.Log, c Loading) error {
 }
 
 // group joins pieces to what becomes a segment each, and leaves out the newest, which are to be read now: so many that at least
-// c.Warm bytes are, together with what lies behind all pieces.
+// c.Warm bytes are, with what lies behind all pieces.
 func group(pieces []disk.Piece, c Loading) []*disk.Piece {
 	warm := c.Warm
 	if warm == 0 {
@@ -49,24 +49,23 @@ func group(pieces []disk.Piece, c Loading) []*disk.Piece {
 	if most == 0 {
 		most = segment.DefaultSegmentBytes
 	}
-	var after int64 // bytes behind the pieces are not known, and not counted
+	var after int64 // bytes behind the pieces, if there are any, are not known and not counted
 	n := len(pieces)
 	for n > 0 && after < warm {
 		n--
 		after += pieces[n].Memory
 	}
 	var list []*disk.Piece
-	for i := range pieces[:n] {
-		p := &pieces[i]
+	for _, p := range pieces[:n] {
 		if len(list) > 0 {
 			last := list[len(list)-1]
 			fits := last.Memory+p.Memory <= most && (c.Log.SegmentRecords == 0 || p.End-last.First <= uint64(c.Log.SegmentRecords))
 			young := c.RollAfter == 0 || p.Newest < plus(last.Oldest, c.RollAfter)
-			if fits && young && last.Join(p) {
+			if fits && young && last.Join(&p) {
 				continue
 			}
 		}
-		list = append(list, p)
+		list = append(list, &p) // which keeps none of the others
 	}
 	return list
 }

@@ -211,6 +211,37 @@ func TestLoad_ColdFails(t *testing.T) {
 	require.NotErrorIs(t, r.Err(), fs.ErrNotExist)
 }
 
+// TestLoad_ColdResume has the files fail and be resumed: what had been left in them is read as before.
+func TestLoad_ColdResume(t *testing.T) {
+	m := filled(t, 1000)
+	l := reopen(t, m)
+	mem, err := l.Load(storage.Loading{Log: segment.Config{SegmentBytes: 4096}, Warm: 1})
+	require.NoError(t, err)
+	p := pair{l, mem, t}
+	m.SetLimit(0)
+	for err == nil {
+		err = p.put(10)
+	}
+	require.ErrorIs(t, err, storage.ErrNoSpace)
+	var recs [20]segment.Record
+	n, err := mem.ReadAt(100, recs[:])
+	require.NoError(t, err, "readers go on")
+	require.Equal(t, 20, n)
+	m.SetLimit(-1)
+	_, err = l.Resume(mem)
+	require.NoError(t, err)
+	require.NoError(t, mem.Publish())
+	require.Positive(t, mem.Cold())
+	require.NoError(t, p.put(10))
+	for i, r := range all(t, mem) {
+		require.EqualValues(t, i, r.Offset)
+		if i%5 != 1 {
+			require.Equal(t, fmt.Sprint("k", i), string(r.Key))
+		}
+	}
+	require.NoError(t, l.Close())
+}
+
 // TestLoad_ColdTrimmed drops from memory, and so from the files, what others are about to load: they are below the log's beginning
 // then, and nothing else.
 func TestLoad_ColdTrimmed(t *testing.T) {

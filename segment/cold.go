@@ -118,14 +118,18 @@ func (l *Log) Cold() (n int) {
 
 // warm makes sure that the block is there. The caller has a pin, or has kept the segment, or is the appender.
 func (s *segment) warm() error {
-	if c := s.cold.Load(); c != nil { // pairs with the Store in thaw
-		return s.thaw(c)
+	if s.cold.Load() == nil { // pairs with the Store in thaw
+		return nil
 	}
-	return nil
+	return s.thaw()
 }
 
 // thaw is warm for a segment that was found cold.
-func (s *segment) thaw(c *chill) error {
+func (s *segment) thaw() error {
+	c := s.cold.Load()
+	if c == nil {
+		return nil
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if s.cold.Load() == nil {

@@ -129,6 +129,7 @@ func (c *Consumer) take(max int) ([]Message, error) {
 	for {
 		var gap delivery.Gap
 		var at group.Partition
+		var cold *delivery.Seat
 		c.mu.Lock()
 		for i := range seats {
 			s := &seats[(c.turn+i)%len(seats)]
@@ -138,6 +139,10 @@ func (c *Consumer) take(max int) ([]Message, error) {
 				}
 				break
 			}
+			if errors.Is(err, delivery.ErrFrozen) {
+				cold, err = s.seat, nil
+				break
+			}
 			err = nil // it is being taken away
 			if len(ms) == max {
 				c.turn = (c.turn + i + 1) % len(seats)
@@ -145,6 +150,13 @@ func (c *Consumer) take(max int) ([]Message, error) {
 			}
 		}
 		c.mu.Unlock()
+		if cold != nil && len(ms) == 0 { // otherwise the next Poll does it
+			if err = cold.Thaw(); err == nil {
+				continue
+			} else if !isReadError(err) {
+				return ms, nil // it is being taken away
+			}
+		}
 		switch {
 		case err != nil && len(ms) > 0:
 			return ms, nil // the next Poll finds it as well

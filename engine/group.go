@@ -81,6 +81,11 @@ func (e *Engine) CreateGroup(name string, c GroupConfig) (*Group, error) {
 			return nil, err
 		}
 	}
+	for _, t := range topics {
+		if err := c.Start.ready(t.made.load()...); err != nil {
+			return nil, err
+		}
+	}
 	if durable, err := e.durableTopics(&g.cfg, topics); err != nil {
 		return nil, err
 	} else if durable {

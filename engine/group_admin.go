@@ -35,6 +35,9 @@ func (e *Engine) ResetOffsets(name, topic string, to Start, o ResetOptions) erro
 }
 
 func (g *Group) reset(topic string, to Start, o ResetOptions) error {
+	if err := to.readyOf(g.e, topic, -1); err != nil {
+		return err
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.cause != nil {

@@ -390,6 +390,9 @@ func (m *Member) runners() func(yield func(delivery.Runner, group.Partition) boo
 // effect at once, and what a handler is working on does not undo it. In a shared group any member may do it.
 func (m *Member) Seek(topic string, partition int, to Start) error {
 	g := m.g
+	if err := to.readyOf(g.e, topic, max(partition, 0)); err != nil {
+		return err
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if m.err != nil {

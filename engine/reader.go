@@ -26,6 +26,9 @@ func (p *Partition) Reader(c ReaderConfig) (*Reader, error) {
 	if c.Gating || c.MaxLag > 0 {
 		gate = &partition.Gate{Name: c.Name, Gating: c.Gating, MaxLag: uint64(c.MaxLag)}
 	}
+	if err := c.Start.ready(p); err != nil {
+		return nil, err
+	}
 	r, err := p.p.NewReader(gate, c.Wait, c.Start.in(p.p, startLatest))
 	if err != nil {
 		return nil, err
@@ -74,7 +77,12 @@ func (r *Reader) explain(err error) error {
 
 // Seek moves the reader; the next record is the one that to says. A gating reader that goes back does not make publishers
 // wait for what it had read before: room that was given is not taken back.
-func (r *Reader) Seek(to Start) error { return r.r.Seek(to.in(r.p.p, startLatest)) }
+func (r *Reader) Seek(to Start) error {
+	if err := to.ready(r.p); err != nil {
+		return err
+	}
+	return r.r.Seek(to.in(r.p.p, startLatest))
+}
 
 // Position returns the offset of the next record.
 func (r *Reader) Position() Offset { return int64(r.r.Position()) }

@@ -73,6 +73,35 @@ func (s Start) from(p *partition.Partition, at Offset) func(first, next uint64) 
 	}
 }
 
+// ready reads from the files what in, or from, has to look at: they are called under locks, and should not wait for a disk there.
+func (s Start) ready(parts ...*Partition) error {
+	if s.kind != startSince {
+		return nil
+	}
+	for _, p := range parts {
+		if _, err := p.p.Log().OffsetAt(s.n); err != nil {
+			return p.p.Unreadable(err)
+		}
+	}
+	return nil
+}
+
+// readyOf is ready for one partition of a topic, or all if it is negative. What there is not is for the caller to find.
+func (s Start) readyOf(e *Engine, topic string, partition int) error {
+	t, err := e.Topic(topic)
+	if s.kind != startSince || err != nil {
+		return nil
+	}
+	parts := t.made.load()
+	switch {
+	case partition >= len(parts):
+		return nil
+	case partition >= 0:
+		parts = parts[partition : partition+1]
+	}
+	return s.ready(parts...)
+}
+
 // in returns the function that makes an offset of s, given what the partition holds; the default is def.
 func (s Start) in(p *partition.Partition, def startKind) func(first, next uint64) (uint64, error) {
 	kind := s.kind

@@ -67,6 +67,9 @@ func (t *Topic) Subscribe(h Handler, c SubscribeConfig) (*Subscription, error) {
 	case batch && c.ByKey.Handlers > 0:
 		return nil, configError("ByKey is not for a BatchHandler")
 	}
+	if err := c.Start.ready(t.made.load()...); err != nil {
+		return nil, err
+	}
 	s.ctx, s.stop = context.WithCancel(t.e.ctx)
 
 	// The lanes are made under mu, so that the topic cannot end between a look and the entry in subs.
@@ -224,7 +227,11 @@ func (s *Subscription) Seek(partition int, to Start) error {
 	if err != nil {
 		return err
 	}
-	return l.Seek(to.from(s.t.made.load()[partition].p, l.Position()))
+	p := s.t.made.load()[partition]
+	if err := to.ready(p); err != nil {
+		return err
+	}
+	return l.Seek(to.from(p.p, l.Position()))
 }
 
 // Position returns the offset of the next record to process: everything below it is processed, or was skipped by Seek.

@@ -116,6 +116,26 @@ func (l *Log) Cold() (n int) {
 	return n
 }
 
+// Warm loads the segment that has an offset, if it is cold and still there. The error is the one that came of it. Any goroutine may
+// call it.
+func (l *Log) Warm(off uint64) error {
+	for {
+		c := l.committed.Load() >> 1 // before all else; pairs with the CAS in Publish
+		if off < l.first.Load() || off >= c {
+			return nil
+		}
+		s := l.dir.Load().find(off)
+		if s == nil || !s.pin() {
+			continue // dropped since we looked at first: the next turn sees it there
+		}
+		err := s.warm()
+		s.unpin()
+		if err == nil || off >= l.first.Load() {
+			return err
+		}
+	}
+}
+
 // warm makes sure that the block is there. The caller has a pin, or has kept the segment, or is the appender.
 func (s *segment) warm() error {
 	if s.cold.Load() == nil { // pairs with the Store in thaw

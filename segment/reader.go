@@ -24,6 +24,8 @@ const (
 	// Unreadable says that the record at the position is there, in a segment that was attached cold, and could not be loaded: Err
 	// says why. The reader stays there, and the next Refill tries again.
 	Unreadable
+	// Frozen says that the record at the position is in a cold segment: RefillWarm returns it where Refill would load that.
+	Frozen
 )
 
 // String returns the name of s.
@@ -41,6 +43,8 @@ func (s State) String() string {
 		return "Beyond"
 	case Unreadable:
 		return "Unreadable"
+	case Frozen:
+		return "Frozen"
 	}
 	return "State(?)"
 }
@@ -144,7 +148,13 @@ func (r *Reader) Jump(off uint64) bool {
 
 // Refill drops the window and makes a new one of what is published at and after the position, up to the end of a segment. If
 // that is cold it is loaded, which may wait for a disk; otherwise Refill never waits.
-func (r *Reader) Refill() State {
+func (r *Reader) Refill() State { return r.refill(true) }
+
+// RefillWarm is Refill that never waits: it loads nothing, and returns Frozen instead. It is for those who hold a lock; they call
+// Warm without it.
+func (r *Reader) RefillWarm() State { return r.refill(false) }
+
+func (r *Reader) refill(load bool) State {
 	l := r.log
 	for {
 		c := l.committed.Load() // before all else; pairs with the CAS in Publish and Seal
@@ -166,6 +176,11 @@ func (r *Reader) Refill() State {
 		// A segment that is not there any more, or dead, was dropped since we looked at first: then the next turn finds
 		// first above the position.
 		if s := l.dir.Load().find(r.pos); s != nil && s.pin() {
+			if !load && s.cold.Load() != nil {
+				s.unpin()
+				r.limit = r.pos
+				return Frozen
+			}
 			if err := s.warm(); err != nil {
 				s.unpin()
 				if r.pos < l.first.Load() {

@@ -91,8 +91,10 @@ type Keyed struct {
 	seg       segment.Reader // stands where the window ends
 	rec       segment.Record // what it has just read
 	refused   error          // why it cannot read on, when it has said that there is nothing more for ever
-	gaps      []span         // that nobody has been told of
-	dropped   uint64         // what retention has dropped below this is out of the window
+	unread    error          // what loading the record at unreadAt from the files has failed with
+	unreadAt  uint64
+	gaps      []span // that nobody has been told of
+	dropped   uint64 // what retention has dropped below this is out of the window
 	n         counts
 	idle      []*runner // the last to come is the warmest and is called first
 	searching int       // runners that are on their way to mu, outside of user code
@@ -118,14 +120,16 @@ type runner struct {
 	turn    turn
 	handled int64 // records given to the handler
 	todo    int   // what n was when it took its run
+	thawed  error // what the last thaw has failed with
 
 	// Written under mu; see the proof for what the worker reads without it.
 	state   runnerState
 	run     []item
-	n       int   // how many it has
-	settled int   // how many of them are settled and released
-	began   int64 // when it took them
-	gap     span  // that it tells of, if it has none
+	n       int    // how many it has
+	settled int    // how many of them are settled and released
+	began   int64  // when it took them
+	gap     span   // that it tells of, if it has none
+	frozen  uint64 // the record that it is to load
 
 	door
 	// at is how many records of the run are over with success, or settled otherwise: stored by the worker, loaded by
@@ -210,6 +214,9 @@ func (r *runner) work() dispatch.Again {
 		switch k.next(r, now) {
 		case goOn:
 			r.deliver()
+			now = k.cfg.Clock.Now()
+		case goThaw:
+			r.thawed = k.part.Log().Warm(r.frozen)
 			now = k.cfg.Clock.Now()
 		case goBehind:
 			return true

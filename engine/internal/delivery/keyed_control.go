@@ -86,6 +86,7 @@ func (k *Keyed) Seek(start Start) error {
 	}
 	k.recallAll()
 	k.win.reset(off)
+	k.unread = nil
 	k.dropped = 0
 	k.seg.Seek(off)
 	k.pos.Store(off)

@@ -15,6 +15,7 @@ const (
 	goOn     verdict = iota // with what it has been given
 	goBehind                // its turn is over
 	goRest                  // there is nothing to do
+	goThaw                  // it has to load from the files what is next, without mu
 	goEnd                   // it is the last of a lane that has ended
 )
 
@@ -25,6 +26,7 @@ const (
 	more      supply = iota // there may be more
 	caughtUp                // there is nothing more at the moment
 	blocked                 // what there is has to wait for what is in the window
+	frozen                  // what there is has to be loaded first
 	exhausted               // there is nothing more for ever
 )
 
@@ -63,6 +65,9 @@ func (k *Keyed) unlock(a after) {
 func (k *Keyed) next(r *runner, now int64) (v verdict) {
 	k.mu.Lock()
 	k.comeBack(r, now)
+	if r.thawed != nil {
+		k.unread, k.unreadAt, r.thawed = r.thawed, r.frozen, nil
+	}
 	var a after
 	switch {
 	case k.ended || !k.started:
@@ -217,6 +222,10 @@ func (k *Keyed) give(r *runner, now int64, a *after) verdict {
 			atomicx.StoreRelease(&r.phase, inside)
 			return goOn
 		}
+		if from == frozen {
+			r.frozen = k.win.read
+			return goThaw
+		}
 		if from == exhausted && k.busy == 0 && k.win.floor() == k.win.read {
 			k.cause = k.refused
 			a.leave = true
@@ -233,7 +242,7 @@ func (k *Keyed) give(r *runner, now int64, a *after) verdict {
 // register has whoever publishes wake an idle runner, and returns false if somebody has published meanwhile.
 func (k *Keyed) register() bool {
 	k.part.Committed().Prepare(k.rest)
-	if k.seg.Refill() == segment.CaughtUp {
+	if k.seg.RefillWarm() == segment.CaughtUp {
 		return true
 	}
 	k.part.Committed().Cancel(k.rest)
@@ -247,8 +256,13 @@ func (k *Keyed) fill(want int) supply {
 			return blocked
 		}
 		if k.seg.Window() == 0 {
-			switch state := k.seg.Refill(); {
+			switch state := k.seg.RefillWarm(); {
 			case state == segment.Ready:
+			case state == segment.Frozen && k.unread != nil && k.unreadAt == k.win.read:
+				k.refused = k.part.Unreadable(k.unread)
+				return exhausted
+			case state == segment.Frozen:
+				return frozen
 			case state == segment.CaughtUp:
 				return caughtUp
 			case state == segment.Below && !k.part.Ended() && !k.cfg.ErrorOnGap:
@@ -324,7 +338,7 @@ func (k *Keyed) advance() uint64 {
 	}
 	k.gateAt = p
 	if k.seg.Window() == 0 {
-		k.seg.Refill() // moves the pin; what else it finds the next one to fill finds, too
+		k.seg.RefillWarm() // moves the pin; what else it finds the next one to fill finds, too
 	}
 	return p
 }
@@ -345,7 +359,7 @@ func (k *Keyed) provide(now int64, fast bool) *dispatch.Task {
 		return nil
 	}
 	from := k.fill(1)
-	if k.win.avail > 0 || len(k.gaps) > 0 || from == caughtUp && !k.register() ||
+	if k.win.avail > 0 || len(k.gaps) > 0 || from == frozen || from == caughtUp && !k.register() ||
 		from == exhausted && k.busy == 0 {
 		return k.callIdle()
 	}

@@ -64,18 +64,20 @@ type Seat struct {
 	ctx   context.Context
 
 	// The worker's own.
-	seg   segment.Reader
-	turn  turn
-	msg   Message
-	batch []Message
-	n     counts
-	tell  gap
-	over  bool
-	cut   bool  // its turn ended while there was something in its queue
-	left  int64 // when that was
-	fed   int64 // n.handled when it got records last
-	fedAt int64 // and the time, moved by how long it has not been at work since
-	begun int   // how many entries it has begun and not finished
+	seg  segment.Reader
+	turn turn
+
+	frozen uint64 // of a pull seat: what Thaw is to load
+	msg    Message
+	batch  []Message
+	n      counts
+	tell   gap
+	over   bool
+	cut    bool  // its turn ended while there was something in its queue
+	left   int64 // when that was
+	fed    int64 // n.handled when it got records last
+	fedAt  int64 // and the time, moved by how long it has not been at work since
+	begun  int   // how many entries it has begun and not finished
 
 	_ atomicx.Pad
 	// span is CASed by the worker, who takes what is at the head, and under share.mu by who adds and takes back at the tail. A

@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -17,6 +18,8 @@ type Gap struct{ From, To int64 }
 // Take appends the records that the seat gets now to dst, at most max and all of one segment. They are views that are valid
 // until the next Take or Leave, and out until they are handed in, which has to come before the next Take. If there are none
 // the seat waits for some, and Notify is called when there is one, or when something else has changed; Rest ends that.
+//
+// The error is what ends the seat, or ErrFrozen: then Thaw has to be called, under no lock, and after it Take again.
 func (t *Seat) Take(dst []Message, max int) ([]Message, Gap, error) {
 	s := t.share
 	s.mu.Lock()
@@ -40,7 +43,12 @@ func (t *Seat) Take(dst []Message, max int) ([]Message, Gap, error) {
 			return dst, t.takeGap(), t.cause
 		}
 		from := len(dst)
-		if dst, again = t.take(dst, from+max); len(dst) > from {
+		var cold bool
+		if dst, again, cold = t.take(dst, from+max); cold {
+			t.rest()
+			return dst, Gap{}, ErrFrozen
+		}
+		if len(dst) > from {
 			n := int64(len(dst) - from)
 			t.n.handled += n
 			t.n.delivered += n
@@ -53,9 +61,20 @@ func (t *Seat) Take(dst []Message, max int) ([]Message, Gap, error) {
 	return dst, Gap{}, nil
 }
 
-// take begins with what is in the queue, up to end messages in dst. It reports whether it has skipped something. The caller
-// holds share.mu.
-func (t *Seat) take(dst []Message, end int) (_ []Message, skips bool) {
+// ErrFrozen says that what a pull seat takes next has to be loaded from the files first.
+var ErrFrozen = errors.New("leat: records have to be loaded first")
+
+// Thaw loads what Take has to have. It waits for the disk. The error is why that cannot be read.
+func (t *Seat) Thaw() error {
+	if err := t.share.cfg.Part.Log().Warm(t.frozen); err != nil {
+		return t.share.cfg.Part.Unreadable(err)
+	}
+	return nil
+}
+
+// take begins with what is in the queue, up to end messages in dst. It reports whether it has skipped something, or found that the
+// first record has to be loaded. The caller holds share.mu.
+func (t *Seat) take(dst []Message, end int) (_ []Message, skips, cold bool) {
 	from := len(dst)
 	for len(dst) < end {
 		next := t.peek()
@@ -66,22 +85,19 @@ func (t *Seat) take(dst []Message, end int) (_ []Message, skips bool) {
 		if more && !t.seg.Jump(off) {
 			break
 		}
-		state := t.read(off, &t.msg.Record)
+		state := t.readWarm(off, &t.msg.Record)
+		if state == segment.Frozen {
+			t.frozen = off
+			return dst, false, !more
+		}
 		ok := state == segment.Ready && (!t.share.cfg.AtMostOnce || t.share.w.Ack(t.id, next.d.Token) == nil)
 		if !ok && more {
 			break // it is skipped next time
 		}
 		t.begin()
-		if state == segment.Unreadable {
-			if t.cause == nil {
-				t.cause = t.share.cfg.Part.Refused(&t.seg, state)
-			}
-			t.finish(unread, nil)
-			return dst, true
-		}
 		if !ok { // dropped meanwhile, which is to be told before what comes next
 			t.finish(skipped, nil)
-			return dst, true
+			return dst, true, false
 		}
 		t.msg.Attempt, t.msg.hold = next.d.Attempt, Token{t, next.d.Token}
 		dst = append(dst, t.msg)
@@ -90,7 +106,7 @@ func (t *Seat) take(dst []Message, end int) (_ []Message, skips bool) {
 		}
 		t.share.taken = max(t.share.taken, off+1)
 	}
-	return dst, skips
+	return dst, skips, false
 }
 
 // takeGap takes what is to be told next, or ends the seat with it. The caller holds share.mu.

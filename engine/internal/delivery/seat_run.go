@@ -192,6 +192,18 @@ func (t *Seat) read(off uint64, r *segment.Record) segment.State {
 	return segment.Ready
 }
 
+// readWarm is read that loads nothing: it returns Frozen.
+func (t *Seat) readWarm(off uint64, r *segment.Record) segment.State {
+	if !t.seg.Jump(off) {
+		t.seg.Seek(off)
+		if state := t.seg.RefillWarm(); state != segment.Ready {
+			return state
+		}
+	}
+	t.seg.Next(r)
+	return segment.Ready
+}
+
 // claim settles a record before its handler is called.
 func (t *Seat) claim(e *entry) bool {
 	s := t.share

@@ -505,6 +505,76 @@ func TestCold_CloseWhileReading(t *testing.T) {
 	}
 }
 
+// TestCold_Hangs has a disk not answer while readers of all kinds load: publishers, statistics and all that stops them go on, Close says
+// what it waits for, and ends when the disk answers.
+func TestCold_Hangs(t *testing.T) {
+	testkit.Watchdog(t)
+	m, _ := coldFiles(t)
+	var hang atomic.Bool
+	entered, answer := make(chan struct{}, 100), make(chan struct{})
+	slow := vfs.NewFaulty(m, func(o vfs.Op) *vfs.Fault {
+		if o.Kind == vfs.OpRead && hang.Load() {
+			entered <- struct{}{}
+			<-answer
+		}
+		return nil
+	})
+	e, top, p := coldEngine(t, slow, engine.Config{CloseTimeout: 20 * time.Millisecond})
+	hang.Store(true)
+	var subs []*engine.Subscription
+	for i, c := range []engine.SubscribeConfig{{}, {ByKey: engine.Parallelism{Handlers: 2}}, {Mode: engine.Manual}} {
+		c.Start = engine.Earliest()
+		if i > 0 {
+			c.Start = engine.At(engine.Offset(600 * i))
+		}
+		sub, err := top.Subscribe(ignore, c)
+		require.NoError(t, err)
+		subs = append(subs, sub)
+		<-entered
+	}
+	g, err := e.CreateGroup("g", engine.GroupConfig{Topics: []string{"t"}, Start: engine.At(1800)})
+	require.NoError(t, err)
+	con, err := g.Consumer(engine.MemberConfig{})
+	require.NoError(t, err)
+	ended := make(chan error, 2)
+	go func() {
+		_, err := con.Poll(context.Background(), 10)
+		ended <- err
+	}()
+	<-entered
+	go func() {
+		_, err := p.ReadAt(2400, make([]engine.Record, 1))
+		ended <- err
+	}()
+	<-entered
+
+	_, err = p.Publish(context.Background(), engine.Record{})
+	require.NoError(t, err)
+	_, err = p.Reader(engine.ReaderConfig{Start: engine.Latest()})
+	require.NoError(t, err)
+	require.Positive(t, e.Stats().MemoryUsed)
+	_ = g.Stats()
+	_, err = e.DescribeGroup("g")
+	require.NoError(t, err)
+	for _, sub := range subs {
+		require.NoError(t, sub.Pause())
+		require.NoError(t, sub.Resume())
+		require.NoError(t, sub.Seek(0, engine.Latest()))
+	}
+	subs[0].Close()
+	var hung *engine.HungError
+	require.ErrorAs(t, e.Close(), &hung)
+	assert.Contains(t, strings.Join(hung.Handlers, " "), "t/files/0")
+	hang.Store(false)
+	close(answer)
+	for range 2 {
+		if err := <-ended; err != nil { // who has loaded it may still read it
+			require.ErrorIs(t, err, engine.ErrClosed)
+		}
+	}
+	require.NoError(t, e.CloseContext(context.Background()))
+}
+
 // TestCold_Salvage has damage that Open does not see be found and salvaged by an Open that is asked to.
 func TestCold_Salvage(t *testing.T) {
 	m, flip := coldFiles(t)

@@ -81,10 +81,10 @@ func plus(a, b int64) int64 {
 // loader returns what loads a piece.
 func (l *Log) loader(p *disk.Piece) func(to *segment.Log) error {
 	return func(to *segment.Log) error {
-		if !l.begin() {
+		if !l.beginLoad(p.First) {
 			return &LoadError{From: p.First, To: p.End, Err: disk.ErrClosed}
 		}
-		defer l.busy.Done()
+		defer l.endLoad(p.First)
 		err := l.files.ReadPiece(p, func(b *frame.Batch) error { return disk.Fill(to, b) })
 		switch {
 		case errors.Is(err, segment.ErrNoMemory), err == nil && to.Staged() != p.End:

@@ -81,9 +81,10 @@ type Log struct {
 	committing, syncing atomic.Int64
 
 	mu     sync.Mutex
-	closed bool           // under mu: no goroutine begins any more
-	busy   sync.WaitGroup // goroutines that use the files; added to under mu while it is not closed
-	told   bool           // under mu: Failed has been called
+	closed bool             // under mu: no goroutine begins any more
+	busy   sync.WaitGroup   // goroutines that use the files; added to under mu while it is not closed
+	told   bool             // under mu: Failed has been called
+	loads  map[uint64]int64 // under mu: since when, after begun, a segment is loaded, by its first offset
 }
 
 // leastEarly is how many bytes syncEarly is worth it for at the least.
@@ -202,7 +203,33 @@ func (l *Log) Stalled() (d time.Duration) {
 			d = max(d, time.Since(begun)-time.Duration(at))
 		}
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, at := range l.loads {
+		d = max(d, time.Since(begun)-time.Duration(at))
+	}
 	return d
+}
+
+// beginLoad is begin for who loads a segment, which is ended by endLoad.
+func (l *Log) beginLoad(first uint64) bool {
+	if !l.begin() {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.loads == nil {
+		l.loads = map[uint64]int64{}
+	}
+	l.loads[first] = int64(time.Since(begun))
+	return true
+}
+
+func (l *Log) endLoad(first uint64) {
+	l.mu.Lock()
+	delete(l.loads, first)
+	l.mu.Unlock()
+	l.busy.Done()
 }
 
 // begin lets a goroutine use the files, unless they are being closed.

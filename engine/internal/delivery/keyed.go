@@ -64,9 +64,10 @@ const (
 //
 // Somebody comes. Whenever mu is free one of these holds: there is nothing to take and the lane is registered with the
 // partition's event, having looked once more; or what there is to read has to wait for what runners have or for what is due,
-// and who settles looks again; or a runner is on its way here and outside of user code (searching); or no runner is idle; or
-// the alarm is set, which makes one of the others true (provide). A Broadcast that takes the waiter off wakes a runner that
-// was idle then. If that is not idle any more it has been here since it was stored in duty, and has provided for others.
+// and who settles looks again; or a runner is on its way here and outside of user code (searching), maybe by way of the disk
+// (goThaw); or no runner is idle; or the alarm is set, which makes one of the others true (provide). A Broadcast that takes the
+// waiter off wakes a runner that was idle then. If that is not idle any more it has been here since it was stored in duty, and has
+// provided for others.
 //
 // OnEnd is called once, when the lane has been stopped and no runner is busy; a runner is busy from when it takes something
 // under mu until it is back there, and no user code runs but in between.

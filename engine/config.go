@@ -35,7 +35,8 @@ type Config struct {
 	Dir string
 
 	// ReadOnly opens Dir for looking: nothing in it is changed, nor locked, publishes fail with ErrReadOnly, and so does
-	// whatever else would change something. It shows what there was at Open.
+	// whatever else would change something. It shows what there was at Open; records in files that its owner has removed since then
+	// may not be readable any more: a *LoadError that matches fs.ErrNotExist.
 	ReadOnly bool
 
 	// Salvage says what to do about a partition of which records are damaged that had been durable. Normally its topic is refused

@@ -33,7 +33,7 @@ func TestAttachCold_Stress(t *testing.T) {
 		t.Run(fmt.Sprintf("procs=%d", procs), func(t *testing.T) {
 			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
 			var all coldStress
-			for round := range scaled(100) {
+			for round := 0; round < scaled(100) || !all.reached() && round < 1000; round++ {
 				stressCold(t, &all, uint64(round))
 			}
 			t.Logf("%d loads, %d failed, %d refused, %d gaps, %d drops while one was loading", all.loads.Load(), all.failed.Load(),
@@ -44,6 +44,11 @@ func TestAttachCold_Stress(t *testing.T) {
 			assert.Positive(t, all.raced.Load(), "nothing was dropped while it was loading")
 		})
 	}
+}
+
+// reached reports whether all has been met with that the test is for.
+func (c *coldStress) reached() bool {
+	return c.failed.Load() > 0 && c.refused.Load() > 0 && c.gaps.Load() > 0 && c.raced.Load() > 0
 }
 
 var errStress = errors.New("the load failed on purpose")
@@ -95,13 +100,23 @@ func stressCold(t *testing.T, all *coldStress, seed uint64) {
 		}
 	}
 	var wg sync.WaitGroup
-	for range readers {
+	for who := range uint64(readers) {
 		wg.Go(func() {
 			r := l.NewReader()
 			defer r.Close()
 			var rec segment.Record
 			for want := r.Position(); want < most && failed.get() == nil; {
-				switch r.Refill() {
+				state := r.RefillWarm()
+				if state == segment.Frozen {
+					if (want/each+who)%2 == 0 {
+						if err := l.Warm(want); err != nil && err != errStress {
+							failed.set(err)
+						}
+						continue
+					}
+					state = r.Refill()
+				}
+				switch state {
 				case segment.Ready:
 					for r.Next(&rec) {
 						check(&rec, want)

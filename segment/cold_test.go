@@ -205,6 +205,48 @@ func TestAttachCold_Fails(t *testing.T) {
 	drain(l)
 }
 
+// TestReader_RefillWarm looks at a cold segment without loading it, and has it loaded.
+func TestReader_RefillWarm(t *testing.T) {
+	s := numbers(20)
+	l := attached(t, s, 10, segment.Config{})
+	r := l.NewReader()
+	defer r.Close()
+	for range 2 {
+		require.Equal(t, segment.Frozen, r.RefillWarm())
+		require.Zero(t, r.Window())
+		require.Zero(t, r.Position())
+	}
+	require.Zero(t, s.loads)
+	pins, _ := l.Pins(0)
+	require.Zero(t, pins)
+	assert.Equal(t, "Frozen", segment.Frozen.String())
+
+	s.fail = errors.New("boom")
+	require.Equal(t, s.fail, l.Warm(5))
+	require.Equal(t, segment.Frozen, r.RefillWarm())
+	s.fail = nil
+	require.NoError(t, l.Warm(5))
+	require.NoError(t, l.Warm(5))
+	require.Equal(t, 2, s.loads)
+	require.Equal(t, segment.Ready, r.RefillWarm())
+	require.Equal(t, 10, r.Window())
+	r.Seek(10)
+	require.Equal(t, segment.Frozen, r.RefillWarm())
+	require.NoError(t, l.Warm(20), "nothing is there")
+	require.NoError(t, l.Warm(21))
+	l.TruncateBefore(15)
+	require.Equal(t, segment.Below, r.RefillWarm())
+	require.NoError(t, l.Warm(14), "nor there any more")
+	require.Equal(t, 2, s.loads)
+	r.Seek(15)
+	require.Equal(t, segment.Frozen, r.RefillWarm())
+	require.Equal(t, segment.Ready, r.Refill())
+	require.Equal(t, 5, r.Window())
+	l.Seal()
+	r.Seek(20)
+	require.Equal(t, segment.Sealed, r.RefillWarm())
+}
+
 // readSome reads up to n values.
 func readSome(r *segment.Reader, n int) (values []string, s segment.State) {
 	var rec segment.Record

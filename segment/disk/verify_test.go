@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leatlog/leat/segment/disk"
+	"github.com/leatlog/leat/segment/frame"
 	"github.com/leatlog/leat/segment/vfs"
 )
 
@@ -96,4 +97,38 @@ func flipped(m vfs.FS, next uint64) error {
 		return fmt.Errorf("%d records of %d, and no damage", v.Records, next)
 	}
 	return fmt.Errorf("nobody has noticed")
+}
+
+// TestVerify_Sums has a seal say sums that are not those of the records: Verify tells.
+func TestVerify_Sums(t *testing.T) {
+	m, _, _, err := specimen(0, true)
+	require.NoError(t, err)
+	name := filepath.Join(dir, disk.SegmentName(0))
+	whole, err := vfs.ReadFile(m, name, 1<<20)
+	require.NoError(t, err)
+	head, err := frame.DecodeSegment(whole)
+	require.NoError(t, err)
+	pos, ok := frame.FindSeal(whole, int64(len(whole)))
+	require.True(t, ok)
+	seal, err := frame.Decode(whole[pos:], head.Seed(), pos)
+	require.NoError(t, err)
+	index, sum, err := seal.Index(nil, head.Base, pos)
+	require.NoError(t, err)
+	require.NotNil(t, sum)
+	f, err := m.Open(name)
+	require.NoError(t, err)
+	defer f.Close()
+	write := func(change func(*frame.Sum)) disk.Verified {
+		other := *sum
+		change(&other)
+		_, err = f.WriteAt(frame.AppendSeal(nil, head.Seed(), pos, seal.Header, index, &other), pos)
+		require.NoError(t, err)
+		v, _ := verify(t, m)
+		return v
+	}
+	assert.Empty(t, write(func(*frame.Sum) {}).Damage)
+	assert.Len(t, write(func(s *frame.Sum) { s.Body++ }).Damage, 1)
+	assert.Len(t, write(func(s *frame.Sum) { s.Latest++ }).Damage, 1)
+	index[0].Sum = frame.Sum{Body: 1, Latest: 1} // of no records
+	assert.Len(t, write(func(s *frame.Sum) { s.Body++; s.Latest = max(s.Latest, 1) }).Damage, 1)
 }

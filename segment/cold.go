@@ -83,7 +83,7 @@ func (l *Log) AttachCold(c Cold) error {
 		panic("segment: AttachCold out of order")
 	}
 	own := (c.Bytes + EntryBytes - 1) &^ (EntryBytes - 1)
-	if own > maxBlockBytes || uint64(c.Newest)-uint64(c.Oldest) > maxSince || c.End-c.First > uint64(own/EntryBytes) {
+	if c.Bytes > maxBlockBytes || uint64(c.Newest)-uint64(c.Oldest) > maxSince || c.End-c.First > uint64(own/EntryBytes) {
 		return &SizeError{Size: uint64(c.Bytes), Limit: MaxRecordBytes}
 	}
 	if l.Sealed() {

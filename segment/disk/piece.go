@@ -47,7 +47,10 @@ func (l *Log) Pieces() (list []Piece) {
 			}
 			p := Piece{First: e.Offset, End: end.Offset, Oldest: max(e.Before, f.time), Newest: end.Before, at: f, pos: e.Pos, to: end.Pos,
 				before: e.Sum, sumAfter: end.Sum}
-			if p.sum(); p.End > l.low {
+			if p.sum(); !p.possible() {
+				return list // whoever reads the file finds out what is wrong
+			}
+			if p.End > l.low {
 				list = append(list, p)
 			}
 		}
@@ -60,6 +63,18 @@ func (l *Log) Pieces() (list []Piece) {
 func (p *Piece) sum() {
 	p.Memory = int64(p.sumAfter.Body-p.before.Body) + int64(p.End-p.First)*segment.EntryBytes
 	p.Latest = p.sumAfter.Latest
+}
+
+// mostGrowth is by how much a record can be larger in memory than in a file: the entry and the length of its headers, less what is
+// in the file in their place.
+const mostGrowth = segment.EntryBytes + 2
+
+// possible reports whether there can be such records in that place: checksums do not say that, and memory is taken for them before
+// they are read.
+func (p *Piece) possible() bool {
+	bytes, records := p.to-p.pos, int64(p.End-p.First)
+	return records > 0 && records < bytes && p.Oldest <= p.Newest && p.sumAfter.Body >= p.before.Body &&
+		p.Memory >= records*segment.EntryBytes && p.Memory <= bytes+records*mostGrowth
 }
 
 // Join adds q, which comes next, to p, and reports whether it did: they have to lie in one file.

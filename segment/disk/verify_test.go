@@ -99,10 +99,8 @@ func flipped(m vfs.FS, next uint64) error {
 	return fmt.Errorf("nobody has noticed")
 }
 
-// TestVerify_Sums has a seal say sums that are not those of the records: Verify tells.
-func TestVerify_Sums(t *testing.T) {
-	m, _, _, err := specimen(0, true)
-	require.NoError(t, err)
+// resealed returns a function that gives the first file of a log that was closed another seal, made of what it says.
+func resealed(t *testing.T, m *vfs.Mem) func(change func(index []frame.Entry, sum *frame.Sum)) {
 	name := filepath.Join(dir, disk.SegmentName(0))
 	whole, err := vfs.ReadFile(m, name, 1<<20)
 	require.NoError(t, err)
@@ -112,23 +110,61 @@ func TestVerify_Sums(t *testing.T) {
 	require.True(t, ok)
 	seal, err := frame.Decode(whole[pos:], head.Seed(), pos)
 	require.NoError(t, err)
-	index, sum, err := seal.Index(nil, head.Base, pos)
-	require.NoError(t, err)
-	require.NotNil(t, sum)
-	f, err := m.Open(name)
-	require.NoError(t, err)
-	defer f.Close()
-	write := func(change func(*frame.Sum)) disk.Verified {
-		other := *sum
-		change(&other)
-		_, err = f.WriteAt(frame.AppendSeal(nil, head.Seed(), pos, seal.Header, index, &other), pos)
+	return func(change func(index []frame.Entry, sum *frame.Sum)) {
+		index, sum, err := seal.Index(nil, head.Base, pos)
 		require.NoError(t, err)
-		v, _ := verify(t, m)
-		return v
+		require.NotNil(t, sum)
+		change(index, sum)
+		f, err := m.Open(name)
+		require.NoError(t, err)
+		defer f.Close()
+		_, err = f.WriteAt(frame.AppendSeal(nil, head.Seed(), pos, seal.Header, index, sum), pos)
+		require.NoError(t, err)
 	}
-	assert.Empty(t, write(func(*frame.Sum) {}).Damage)
-	assert.Len(t, write(func(s *frame.Sum) { s.Body++ }).Damage, 1)
-	assert.Len(t, write(func(s *frame.Sum) { s.Latest++ }).Damage, 1)
-	index[0].Sum = frame.Sum{Body: 1, Latest: 1} // of no records
-	assert.Len(t, write(func(s *frame.Sum) { s.Body++; s.Latest = max(s.Latest, 1) }).Damage, 1)
+}
+
+// TestVerify_Sums has a seal say sums that are not those of the records: Verify tells.
+func TestVerify_Sums(t *testing.T) {
+	m, _, _, err := specimen(0, true)
+	require.NoError(t, err)
+	reseal := resealed(t, m)
+	damage := func(change func(index []frame.Entry, sum *frame.Sum)) []*disk.CorruptError {
+		reseal(change)
+		v, _ := verify(t, m)
+		return v.Damage
+	}
+	assert.Empty(t, damage(func([]frame.Entry, *frame.Sum) {}))
+	assert.Len(t, damage(func(_ []frame.Entry, s *frame.Sum) { s.Body++ }), 1)
+	assert.Len(t, damage(func(_ []frame.Entry, s *frame.Sum) { s.Latest++ }), 1)
+	assert.Len(t, damage(func(index []frame.Entry, s *frame.Sum) {
+		index[0].Sum = frame.Sum{Body: 1, Latest: 1} // of no records
+		s.Body++
+		s.Latest = max(s.Latest, 1)
+	}), 1)
+}
+
+// TestPieces_Impossible has an index say what cannot be: its file is no piece, and is read.
+func TestPieces_Impossible(t *testing.T) {
+	for name, change := range map[string]func(index []frame.Entry, sum *frame.Sum){
+		"too large":   func(_ []frame.Entry, s *frame.Sum) { s.Body = 1 << 20 },
+		"much larger": func(_ []frame.Entry, s *frame.Sum) { s.Body = 1<<64 - 1 },
+		"too late":    func(index []frame.Entry, _ *frame.Sum) { index[len(index)-1].Before = 1<<63 - 1 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, _, next, err := specimen(0, true)
+			require.NoError(t, err)
+			c := small(m)
+			c.ReadOnly = true
+			pieces := func() []disk.Piece {
+				l, err := disk.Open(dir, c)
+				require.NoError(t, err)
+				defer l.Close()
+				require.EqualValues(t, next, l.Next())
+				return l.Pieces()
+			}
+			require.NotEmpty(t, pieces())
+			resealed(t, m)(change)
+			require.Empty(t, pieces())
+		})
+	}
 }

@@ -36,7 +36,13 @@ func golden(t testing.TB) (log, state []byte) {
 // to the same values.
 func TestGolden(t *testing.T) {
 	log, state := golden(t)
-	names := map[string][]byte{filepath.Join("testdata", "v1.leat"): log, filepath.Join("testdata", "v1.state"): state}
+	sums := frame.AppendSegment(nil, &file)
+	whole := build(t, int64(len(sums)), file.Base, samples())
+	behind := int64(len(sums) + len(whole))
+	end := frame.Header{First: file.Base + uint64(len(samples())), Epoch: 7, SyncedTo: file.Base, Time: 5, Newest: 1 << 40}
+	sums = frame.AppendSeal(append(sums, whole...), seed, behind, end, []frame.Entry{{Offset: file.Base, Pos: frame.SegmentBytes,
+		Before: math.MinInt64, Sum: frame.None}}, &frame.Sum{Latest: 1 << 50, Body: 99})
+	names := map[string][]byte{filepath.Join("testdata", "v1-sums.leat"): sums, filepath.Join("testdata", "v1.leat"): log, filepath.Join("testdata", "v1.state"): state}
 	for name, now := range names {
 		if *update {
 			require.NoError(t, os.WriteFile(name, now, 0o644))

@@ -89,7 +89,7 @@ var segmentScenarios = []scenario{
 			})
 		}
 	}},
-	{"segment: a batch across a roll", 4, func(s *explore.S) {
+	{"segment: a batch across a roll", 3, func(s *explore.S) {
 		// Three records in two segments become visible at once.
 		l := segment.NewLog(segment.Config{SegmentRecords: 2})
 		s.Go("appender", func() {

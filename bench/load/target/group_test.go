@@ -102,6 +102,7 @@ func right(t *testing.T, tgt load.Target, s load.Scenario) load.Result {
 // TestLeat_Groups runs every scenario with a group in every mode, pushed and polled, as far as they go together; in a short run
 // only with its own kind of group.
 func TestLeat_Groups(t *testing.T) {
+	t.Cleanup(func() { testkit.NoLeaks(t) })
 	for _, named := range load.GroupScenarios() {
 		for _, kind := range []load.Kind{load.Assigned, load.Shared, load.Broadcast} {
 			for _, mode := range []load.Mode{load.AtLeastOnce, load.AtMostOnce, load.Manual} {
@@ -112,7 +113,7 @@ func TestLeat_Groups(t *testing.T) {
 						continue
 					}
 					t.Run(fmt.Sprintf("%s/%s/%s/poll=%t", named.Name, kind, mode, poll), func(t *testing.T) {
-						defer testkit.NoLeaks(t)
+						t.Parallel() // they wait
 						res := right(t, target.Leat{}, s)
 						x := res.Group
 						assert.Equal(t, kind, x.Kind)
@@ -157,10 +158,11 @@ func TestLeat_GroupsByForce(t *testing.T) {
 
 // TestLeat_GroupHangs hangs a member: it loses what it has, and nothing is lost.
 func TestLeat_GroupHangs(t *testing.T) {
+	t.Cleanup(func() { testkit.NoLeaks(t) })
 	for _, kind := range []load.Kind{load.Assigned, load.Shared, load.Broadcast} {
 		for _, mode := range []load.Mode{load.AtLeastOnce, load.Manual} {
 			t.Run(fmt.Sprintf("%s/%s", kind, mode), func(t *testing.T) {
-				defer testkit.NoLeaks(t)
+				t.Parallel() // they wait
 				s := moment(t, "slow-consumer")
 				s.Duration = 200 * time.Millisecond
 				if kind == load.Assigned {

@@ -261,9 +261,10 @@ func TestPipeline_EveryTarget(t *testing.T) {
 
 // TestBacklog_Interrupted: Ctrl-C while the readers stand still and the producers wait for room.
 func TestBacklog_Interrupted(t *testing.T) {
+	t.Cleanup(func() { testkit.NoLeaks(t) })
 	for _, tgt := range target.All() {
 		t.Run(tgt.Name(), func(t *testing.T) {
-			defer testkit.NoLeaks(t)
+			t.Parallel() // they wait
 			s := brief(t, "backlog")
 			s.Messages, s.Rate, s.Duration, s.Stop, s.Window = 0, 0, time.Hour, 50*time.Minute, 50*time.Millisecond
 			ctx, cancel := context.WithCancel(t.Context())

@@ -373,7 +373,7 @@ func TestExplore_Role(t *testing.T) {
 				return nil
 			})
 		}},
-		{"direct", 3, func(s *explore.S) {
+		{"direct", 2, func(s *explore.S) {
 			// A producer that seems to be alone appends with the role on loan; it is in order with what it hands over, and what it
 			// has waited for is visible, and all before it.
 			x := newExplored(s, pool, 2, 0)

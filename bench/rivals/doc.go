@@ -23,9 +23,13 @@ import (
 	"github.com/leatlog/leat/bench/rivals/arena"
 )
 
-// All returns every rival, Leat's ways first. Those that cannot run here are among them; see arena.Rival.Missing.
-func All() []*arena.Rival {
-	return slices.Concat(leats(), chans(), logs(), rings(), xsyncs(), queues(), buses(), servers(), lmaxes(), floors(), specials())
+// All returns every rival, Leat's ways first, and last the floors and what is measured by itself. Those that cannot run here are among
+// them; see arena.Rival.Missing.
+func All() []*arena.Rival { return slices.Concat(engines(), floors(), specials()) }
+
+// engines are those that somebody might use.
+func engines() []*arena.Rival {
+	return slices.Concat(leats(), chans(), logs(), rings(), xsyncs(), queues(), buses(), servers(), lmaxes())
 }
 
 // Named returns the rivals whose names match a pattern, as path.Match does; "all" is everything that
@@ -46,7 +50,7 @@ func Named(pattern string) (found []*arena.Rival, err error) {
 // Targets returns the rivals that the load harness can drive as well, other than Leat's ways, and those whose names its own targets
 // have: see arena.Target.
 func Targets() (list []load.Target) {
-	for _, r := range All() {
+	for _, r := range engines() {
 		_, taken := target.Named(r.Name)
 		if t := arena.Target(r); t != nil && !taken && !strings.HasPrefix(r.Name, leatPrefix) {
 			list = append(list, t)

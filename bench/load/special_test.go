@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -121,17 +122,20 @@ func TestStreams_DamageIsSeenInEverySize(t *testing.T) {
 		"a zero more": func(p []byte) []byte { return append(bytes.Clone(p), 0) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // each waits a while for what does not come
-			res, err := load.Run(t.Context(), &direct{deliver: func(_, _, n int, p []byte) [][]byte {
-				if n%10 == 3 {
-					p = damage(p)
-				}
-				return [][]byte{p}
-			}}, mixedLoad(t))
-			require.NoError(t, err)
-			require.ErrorIs(t, res.Err(), load.ErrFaults)
-			assert.Equal(t, res.Lost, res.Corrupt)
-			assert.InDelta(t, 400, res.Corrupt, 3)
+			synctest.Test(t, func(t *testing.T) { // it waits a while for what does not come
+				s := mixedLoad(t)
+				s.UseSynctestClock()
+				res, err := load.Run(t.Context(), &direct{deliver: func(_, _, n int, p []byte) [][]byte {
+					if n%10 == 3 {
+						p = damage(p)
+					}
+					return [][]byte{p}
+				}}, s)
+				require.NoError(t, err)
+				require.ErrorIs(t, res.Err(), load.ErrFaults)
+				assert.Equal(t, res.Lost, res.Corrupt)
+				assert.InDelta(t, 400, res.Corrupt, 3)
+			})
 		})
 	}
 }

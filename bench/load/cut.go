@@ -13,7 +13,8 @@ import (
 const (
 	// afterInterrupt is how long an interrupted run waits for what was sent to arrive.
 	afterInterrupt = 2 * time.Second
-	// stuckInterrupted is how long, after that, nothing may move before a producer's Publish is cancelled.
+	// stuckInterrupted is for how long nothing may move, before that and once the run is interrupted, until a producer's Publish is
+	// cancelled.
 	stuckInterrupted = time.Second
 )
 
@@ -68,8 +69,9 @@ func (r *run) cutNote(res *Result) {
 	res.Notes = append(res.Notes, fmt.Sprintf("%s when %s: latencies are those of the others", res.unfinished(), why))
 }
 
-// waitFor calls f, which waits for something that should come soon, and reports whether it has returned in time.
-func (r *run) waitFor(f func()) bool {
+// waitFor calls f, which waits for something that should come soon, and reports whether it has returned in time. There is less of that
+// once the run is interrupted.
+func (r *run) waitFor(ctx context.Context, f func()) bool {
 	done := make(chan struct{})
 	go func() {
 		f()
@@ -77,11 +79,16 @@ func (r *run) waitFor(f func()) bool {
 	}()
 	late := time.NewTimer(r.closeTime(false))
 	defer late.Stop()
-	select {
-	case <-done:
-		return true
-	case <-late.C:
-		return false
+	for interrupt := ctx.Done(); ; {
+		select {
+		case <-done:
+			return true
+		case <-late.C:
+			return false
+		case <-interrupt:
+			interrupt = nil
+			late.Reset(r.closeTime(true))
+		}
 	}
 }
 

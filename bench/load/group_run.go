@@ -273,10 +273,10 @@ func (g *groupRun) next(at int64) int64 {
 }
 
 // ended is told that nothing is published any more.
-func (g *groupRun) ended() error {
+func (g *groupRun) ended(ctx context.Context) error {
 	g.recover(g.r.clock.Now())
 	close(g.churning)
-	if !g.r.waitFor(func() { <-g.churned }) {
+	if !g.r.waitFor(ctx, func() { <-g.churned }) {
 		return fmt.Errorf("%w: a member cannot join or leave", ErrStuck)
 	}
 	return nil

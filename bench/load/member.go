@@ -199,6 +199,8 @@ type groupCounters struct {
 	_ atomicx.Pad
 	// slowOn says that the first member is slow. Stored by the collector, loaded by handlers; publishes nothing else.
 	slowOn atomicx.Bool
+	// isCut says that nothing counts any more. Stored by the collector, loaded by handlers; publishes nothing else.
+	isCut atomicx.Bool
 	// epoch counts changes of the group. Raised by the churner, loaded by handlers; publishes nothing else.
 	epoch atomicx.Uint32
 	_     atomicx.Pad
@@ -207,8 +209,6 @@ type groupCounters struct {
 	fenced, lost atomicx.Uint64
 	// asleep is how many handlers are in a long sleep. Written by handlers, loaded by the collector; publishes nothing else.
 	asleep atomicx.Int64
-	// isCut says that nothing counts any more. Stored by the collector, loaded by handlers; publishes nothing else.
-	isCut atomicx.Bool
 	// closing says that the target is about to be closed. Stored by the collector, loaded by Lost; publishes nothing else.
 	closing atomicx.Bool
 }

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 	"time"
@@ -107,12 +108,12 @@ func (x *rerun) fault(partition int, format string, args ...any) {
 }
 
 // endStorm ends them, after the producers.
-func (r *run) endStorm() error {
+func (r *run) endStorm(ctx context.Context) error {
 	if r.storm == nil {
 		return nil
 	}
 	r.halt.Store(true)
-	if !r.waitFor(func() { r.storms.Wait() }) {
+	if !r.waitFor(ctx, func() { r.storms.Wait() }) {
 		return fmt.Errorf("%w: a Replay does not return", ErrStuck)
 	}
 	for _, x := range r.storm {

@@ -66,8 +66,7 @@ type run struct {
 
 	isCut  bool // see cut
 	atCut  mark // how things stood then
-	gaveUp bool // publishes have been cancelled
-	pulled bool // since the run was interrupted
+	pulled bool // publishes have been cancelled, since the run was interrupted
 }
 
 // source is what a run of either kind needs of an instance.
@@ -127,10 +126,10 @@ func Run(ctx context.Context, target Target, s Scenario) (Result, error) {
 	interrupted, err := r.watch(ctx, giveUp)
 	r.openGate()
 	if r.g != nil {
-		err = errors.Join(err, r.g.ended())
+		err = errors.Join(err, r.g.ended(ctx))
 	}
 	if !errors.Is(err, ErrStuck) {
-		err = errors.Join(err, r.endStorm())
+		err = errors.Join(err, r.endStorm(ctx))
 	}
 	if errors.Is(err, ErrStuck) {
 		return Result{}, err // producers still run: nothing of theirs may be read
@@ -249,8 +248,10 @@ func (r *run) watch(ctx context.Context, giveUp func()) (interrupted bool, err e
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	var (
-		quiet    int64 // since when nothing has moved, after the end; 0: not yet the end
+		ended    bool  // it is time for the producers to be through
+		still    quiet // from then on
 		moved    uint64
+		gaveUp   bool // publishes have been cancelled
 		canceled = ctx.Done()
 		failed   = r.failed
 	)
@@ -290,17 +291,23 @@ func (r *run) watch(ctx context.Context, giveUp func()) (interrupted bool, err e
 		if !r.halt.Load() && now < r.phases.giveUp {
 			continue
 		}
-		if m := r.progress(); quiet == 0 || m != moved {
-			quiet, moved = now, m
+		if !ended {
+			ended, still = true, quietFrom(now)
 		}
+		m := r.progress()
+		nothing := still.look(now, m != moved)
+		moved = m
 		patience := r.s.Patience
-		if interrupted && !r.gaveUp {
+		switch {
+		case interrupted && gaveUp:
+			patience = min(patience, defaultPatience)
+		case interrupted:
 			patience = min(patience, stuckInterrupted)
 		}
-		if now-quiet < int64(patience) {
+		if nothing < int64(patience) {
 			continue
 		}
-		if r.gaveUp {
+		if gaveUp {
 			return interrupted, errors.Join(err, fmt.Errorf("%w: a producer's Publish does not return, even with its context ended", ErrStuck))
 		}
 		if interrupted {
@@ -310,7 +317,7 @@ func (r *run) watch(ctx context.Context, giveUp func()) (interrupted bool, err e
 			err = errors.Join(err, fmt.Errorf("%w: nothing moved for %v, publish was cancelled", ErrTarget, r.s.Patience))
 		}
 		giveUp()
-		r.gaveUp, quiet = true, now
+		gaveUp, still = true, quietFrom(now)
 	}
 }
 

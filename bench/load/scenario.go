@@ -185,6 +185,8 @@ func (s *Scenario) fits(check func(ok bool, format string, args ...any)) {
 		"producers is %d: with buffers of %d bytes it must be 1 to %d", producers, s.Size, maxBuffers/int64(max(s.Size, 1)))
 	check(partitions*consumers <= maxLanes, "partitions is %d: with %s of each of them it must be 1 to %d", partitions,
 		count(int(consumers), "consumer"), maxLanes/max(consumers, 1))
+	check(producers*(1+consumers) <= maxCounters, "producers is %d: with %s it must be 1 to %d", producers, count(int(consumers), "consumer"),
+		maxCounters/(1+consumers))
 	check(producers*partitions*(1+consumers) <= maxCounters,
 		"partitions is %d: with %s, which are counted one by one in each of them and by %s, it must be 1 to %d", partitions,
 		count(s.Producers, "producer"), count(int(consumers), "consumer"), maxCounters/(producers*(1+consumers)))

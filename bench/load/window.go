@@ -31,7 +31,8 @@ type Window struct {
 
 const (
 	windowMost = 1200 // windows of a run, about
-	// recordersMost bounds how many recorders have a second histogram for windows: half a megabyte each, with the first.
+	// recordersMost bounds how many recorders have a second histogram for windows, half a megabyte each with the first; and it is from how
+	// many owners on that recorders are shared.
 	recordersMost = 512
 	liveEvery     = int64(time.Second)
 )

@@ -16,7 +16,9 @@ const KeyForms = "none, uniform:N (uniform:1000), zipf:EXPONENT:N (zipf:0.99:100
 
 const (
 	keysMost = 1 << 30
-	keyMost  = 4 << 10 // bytes of a key in a file
+
+	// KeyMost is the longest key that there is, in bytes.
+	KeyMost = 4 << 10
 )
 
 type keyKind int
@@ -79,8 +81,8 @@ func ParseKeys(text string) (Keys, error) {
 
 // checkKey says what is wrong with a line of a file of keys.
 func checkKey(line string) error {
-	if len(line) > keyMost {
-		return fmt.Errorf("a key of %d bytes: must be at most %d", len(line), keyMost)
+	if len(line) > KeyMost {
+		return fmt.Errorf("a key of %d bytes: must be at most %d", len(line), KeyMost)
 	}
 	if !utf8.ValidString(line) || strings.ContainsFunc(line, func(r rune) bool { return unicode.IsControl(r) && r != '\t' }) {
 		return errors.New("not text: a key must be UTF-8 without control characters")

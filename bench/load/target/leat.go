@@ -11,13 +11,14 @@ import (
 	"time"
 
 	"github.com/leatlog/leat/bench/load"
+	"github.com/leatlog/leat/bench/load/stream"
 	"github.com/leatlog/leat/cursor"
 	"github.com/leatlog/leat/engine"
 )
 
 // Leat is Leat: one topic in memory that keeps 16 MiB in each partition and makes producers wait for the slowest reader or
 // subscriber (the default policy), so that nothing is lost. Where there are more than 256 partitions each keeps less, 4 GiB all
-// together, and where there are more than 1024 each has fewer slots for records on their way.
+// together as long as each has room for four messages, and where there are more than 1024 each has fewer slots for records on their way.
 //
 // Ways to publish: async (the default) hands over with PublishAsync, sync waits with Publish until the record is committed,
 // batch collects 64 messages for each partition and hands them over with PublishBatch (without their keys), appender has each partition for itself.
@@ -33,7 +34,6 @@ const (
 	leatWindow  = 256      // records that a pull reader takes at once, and
 	leatFew     = 16       // how many at the least, where there are so many readers that all have more than
 	leatWindows = 1 << 18
-	keyMost     = 4 << 10  // bytes of a key, with room to spare
 	leatFiles   = 16 << 20 // bytes of a file
 	leatAll     = 4 << 30  // kept in all partitions together, as long as each keeps leatLeast
 	leatLeast   = 32 << 10
@@ -193,7 +193,7 @@ func (l *leat) addTopic(name string, bytes int64) (err error) {
 	l.topic, err = l.engine.CreateTopic(name, engine.TopicConfig{
 		Partitions:     l.s.Partitions,
 		Retention:      engine.Retention{MaxBytes: bytes},
-		MaxRecordBytes: l.s.Size + keyMost,
+		MaxRecordBytes: l.s.Size + stream.KeyMost,
 		Durable:        l.files,
 		HandoverSlots:  slots(&l.s),
 	})

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/leatlog/leat/bench/load"
+	"github.com/leatlog/leat/bench/load/stream"
 	"github.com/leatlog/leat/engine"
 )
 
@@ -64,7 +65,7 @@ func keeps(s *load.Scenario) (int64, error) {
 // and less where there are very many partitions.
 func kept(s *load.Scenario) int64 {
 	most := max(leatBytes, 64*int64(s.Size))
-	return max(leatLeast, 4*int64(s.Size+keyMost), min(most, leatAll/int64(s.Partitions)))
+	return max(leatLeast, 4*int64(s.Size+stream.KeyMost), min(most, leatAll/int64(s.Partitions)))
 }
 
 // slots returns how many records may be on their way to the appender of a partition; 0 is what leat has by itself.

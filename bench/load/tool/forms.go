@@ -8,6 +8,7 @@ import (
 
 	"github.com/leatlog/leat/bench/load"
 	"github.com/leatlog/leat/bench/load/slo"
+	"github.com/leatlog/leat/bench/load/stream"
 )
 
 const (
@@ -22,7 +23,7 @@ var forms = map[string]string{
 	"partitions":  "a whole number, 1 to 65536",
 	"readers":     "a whole number, 0 to 10000",
 	"subscribers": "a whole number, 0 to 10000",
-	"size":        "a whole number, " + strconv.Itoa(load.MinSize) + " to 268435456",
+	"size":        "a whole number, " + strconv.Itoa(load.MinSize) + " to " + strconv.Itoa(stream.SizeMost),
 	"rate":        "a number, 0 (as fast as possible) to 1e12, such as 20000, 1e6, 500k or 1M",
 	"stages":      "a whole number, 1 to 16",
 	"replays":     "a whole number, 0 to 10000",

@@ -156,6 +156,7 @@ func TestRefused_Numbers(t *testing.T) {
 		"-producers is 65536: with buffers of 1000000 bytes it must be 1 to 4294":                                                         {"-producers", "65536", "-size", "1000000"},
 		"-partitions is 65536: with 11 consumers of each of them it must be 1 to 23831":                                                   {"-partitions", "65536", "-readers", "10"},
 		"-partitions is 5000: with 5000 producers, which are counted one by one in each of them and by 2 consumers, it must be 1 to 1118": {"-partitions", "5000", "-producers", "5000"},
+		"-producers is 65536: with 1000 consumers it must be 1 to 16760":                                                                  {"-producers", "65536", "-readers", "1000", "-subscribers", "0", "-partitions", "1"},
 		"-partitions is 65536: with 10000 consumers of each of them it must be 1 to 26":                                                   {"-scenario", "group", "-kind", "broadcast", "-members", "10000", "-partitions", "65536"},
 		"-rate is 20: that is not one message in the 20ms that are measured; must be at least 50, or duration longer":                     {"-rate", "20", "-duration", "20ms"},
 		"-readers is -1: must be 0 to 10000":                                                                                              {"-readers", "-1", "-subscribers", "0"},

@@ -101,7 +101,7 @@ func (s *stickiness) even() {
 				}
 			}
 			// The other members have no more than it has, so if none has two less than this one, none has two less than any.
-			if most == nobody || s.load[most] < 2 || slices.Min(s.load) > s.load[most]-2 {
+			if most == nobody || slices.Min(s.load) > s.load[most]-2 {
 				break
 			}
 			if s.search(most) {

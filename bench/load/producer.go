@@ -21,27 +21,28 @@ type producer struct {
 	blocked atomicx.Uint64
 	_       atomicx.Pad
 
-	out    Producer
-	keyed  KeyProducer // out, if that takes keys, or nil
-	msg    *message
-	sizes  *stream.SizeStream // nil if all messages have one size
-	keys   stream.Keys
-	key    *stream.KeyStream // nil without keys
-	keyBuf []byte
-	owns   []int    // the partitions to use in turn
-	turn   int      // the place in owns of the next message
-	seqs   []uint64 // for each partition, the number of the next message; the collector reads them after the end
-	total  uint64
-	quota  int64
-	times  *stream.Times // nil without a rate
-	even   schedule      // what times has, if messages come evenly; its gap is 0 if not
-	rate   float64       // messages a second of all producers, in the mean of the run
-	of     int           // how many producers there are
-	clock  *Clock
-	every  int // one message in so many is measured, without a rate
-	phases phases
-	halt   *atomicx.Bool // of the run: stop as soon as possible
-	room   func() bool   // nil, or whether the backlog allows another message
+	out     Producer
+	keyed   KeyProducer // out, if that takes keys, or nil
+	msg     *message
+	sizes   *stream.SizeStream // nil if all messages have one size
+	keys    stream.Keys
+	key     *stream.KeyStream // nil without keys
+	keyBuf  []byte
+	owns    []int    // the partitions to use in turn
+	turn    int      // the place in owns of the next message
+	seqs    []uint64 // for each partition, the number of the next message; the collector reads them after the end
+	total   uint64
+	quota   int64
+	times   *stream.Times // nil without a rate
+	even    schedule      // what times has, if messages come evenly; its gap is 0 if not
+	rate    float64       // messages a second of all producers, in the mean of the run
+	through int64         // when a run of so many messages should be through, on average
+	of      int           // how many producers there are
+	clock   *Clock
+	every   int // one message in so many is measured, without a rate
+	phases  phases
+	halt    *atomicx.Bool // of the run: stop as soon as possible
+	room    func() bool   // nil, or whether the backlog allows another message
 
 	publish *recorder
 	delay   *recorder
@@ -49,7 +50,7 @@ type producer struct {
 
 	// What came of it, for the collector after the end.
 	due  int64 // messages that the schedule asked for
-	late int64 // messages sent after the run should have ended
+	late int64 // messages sent after the run should have ended, or should have been through
 	err  error
 	_    atomicx.Pad
 }
@@ -115,10 +116,18 @@ func (p *producer) launch(s *Scenario, i int, ph phases) {
 	}
 	p.times = s.Arrival.Times(p.part(s, i), s.Rate)
 	p.rate, p.of = s.Rate*s.Arrival.Mean(s.Warmup+s.Duration), s.Producers
+	p.through = ph.end
+	if took := float64(p.quota) * float64(p.of) / p.rate * 1e9; took < float64(ph.end-ph.start) {
+		p.through = ph.start + int64(took)
+	}
 	if s.Arrival == (stream.Arrival{}) {
 		p.even = schedule{start: ph.start, gap: 1e9 / s.Rate, producer: i, of: s.Producers}
 	}
 }
+
+// behindLeast is how far behind its own time a message must be that counts as late because the run should have been through: so far any
+// producer may be for a moment.
+const behindLeast = int64(10 * time.Millisecond)
 
 // blockedFrom is from how long on a call counts as one that had to wait, in nanoseconds.
 const blockedFrom = 10_000
@@ -274,7 +283,7 @@ func (p *producer) paced(ctx context.Context) {
 			p.delay.record(now - t)
 			p.took(after-now, 1)
 		}
-		if now >= p.phases.end {
+		if now >= p.phases.end || now >= p.through && now-t > behindLeast {
 			p.late++
 		}
 		now = after

@@ -81,6 +81,28 @@ func TestBUG031_SlowTargetMissesTheRate(t *testing.T) {
 	})
 }
 
+// TestBUG031_SlowTargetMissesTheRateOfSoMany: the same for a run that ends by its number of messages, long before its time.
+func TestBUG031_SlowTargetMissesTheRateOfSoMany(t *testing.T) {
+	for took, held := range map[time.Duration]bool{time.Millisecond: true, 2 * time.Millisecond: false} {
+		synctest.Test(t, func(t *testing.T) {
+			s := open(1000, time.Hour)
+			s.Messages = 2000
+			res, err := load.Run(t.Context(), &direct{publish: func(context.Context, int, int) error {
+				time.Sleep(took)
+				return nil
+			}}, s)
+			require.NoError(t, err)
+			assert.Equal(t, uint64(2000), res.Sent)
+			assert.Equal(t, held, res.RateHeld)
+			if held {
+				assert.Zero(t, res.Late)
+			} else {
+				assert.InDelta(t, 1000, res.Late, 10)
+			}
+		})
+	}
+}
+
 // TestBUG031_StallAtTheVeryEnd: the messages that should have been sent during it are still sent, and counted as late.
 func TestBUG031_StallAtTheVeryEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

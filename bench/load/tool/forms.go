@@ -34,7 +34,7 @@ var forms = map[string]string{
 	"seed":        "a whole number, 0 to 18446744073709551615",
 	"floor":       yesOrNo,
 	"q":           yesOrNo,
-	"procs":       "a whole number, 1 to 65536, or 0 (as it is)",
+	"procs":       "a whole number, 1 to 4096, or 0 (as it is)",
 
 	"members":     "a whole number, 1 to 10000",
 	"poll":        yesOrNo,

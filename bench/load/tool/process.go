@@ -50,8 +50,8 @@ func (p *process) files() []fileOf {
 
 // check reads the flags that are text, and says what is wrong with them.
 func (p *process) check() (err error) {
-	if p.procs < 0 || p.procs > 1<<16 {
-		return fmt.Errorf("-procs is %d: must be 1 to 65536, or 0 (as it is)", p.procs)
+	if p.procs < 0 || p.procs > 4096 { // with many more the runtime itself is busy for minutes, and hears no signal
+		return fmt.Errorf("-procs is %d: must be 1 to 4096, or 0 (as it is)", p.procs)
 	}
 	switch p.gc {
 	case "":

@@ -95,7 +95,7 @@ func TestErrorsNameTheFlagAndWhatIsAllowed(t *testing.T) {
 	for flag, allowed := range map[string]string{
 		"producers": "a whole number, 1 to 65536", "rate": "as fast as possible", "duration": "such as 30s", "warmup": "such as 1s",
 		"seed": "a whole number, 0 to", "messages": "no limit", "arrival": "poisson", "sizes": "lognormal:MEDIAN:SIGMA", "keys": "zipf:EXPONENT:N",
-		"slo": "METRIC OP VALUE", "floor": "true or false", "procs": "1 to 65536", "gc": "or off", "memlimit": "MiB", "pin": "0,1 or 0-3",
+		"slo": "METRIC OP VALUE", "floor": "true or false", "procs": "1 to 4096", "gc": "or off", "memlimit": "MiB", "pin": "0,1 or 0-3",
 		"stages": "1 to 16", "replays": "a whole number, 0 to 10000", "stop": "such as 3s", "size": "24 to 268435456", "engine": "leat, chan, mutexlog",
 		"scenario": "mixed, unicast", "publish": "async, sync", "wait": "park, yield, spin",
 	} {
@@ -107,7 +107,7 @@ func TestErrorsNameTheFlagAndWhatIsAllowed(t *testing.T) {
 		assert.Equal(t, 2, strings.Count(stderr, "\n"), "%s: %s", flag, stderr)
 	}
 	for want, args := range map[string][]string{
-		"-procs is -1: must be 1 to 65536":        {"-procs", "-1"},
+		"-procs is -1: must be 1 to 4096":        {"-procs", "-1"},
 		"-arrival is poisson: needs a rate":       {"-arrival", "poisson"},
 		"-stages is 99: must be 1 to 16":          {"-stages", "99"},
 		"-replays 1: what chan has delivered":     {"-replays", "1", "-engine", "chan"},

@@ -107,7 +107,7 @@ func TestErrorsNameTheFlagAndWhatIsAllowed(t *testing.T) {
 		assert.Equal(t, 2, strings.Count(stderr, "\n"), "%s: %s", flag, stderr)
 	}
 	for want, args := range map[string][]string{
-		"-procs is -1: must be 1 to 4096":        {"-procs", "-1"},
+		"-procs is -1: must be 1 to 4096":         {"-procs", "-1"},
 		"-arrival is poisson: needs a rate":       {"-arrival", "poisson"},
 		"-stages is 99: must be 1 to 16":          {"-stages", "99"},
 		"-replays 1: what chan has delivered":     {"-replays", "1", "-engine", "chan"},

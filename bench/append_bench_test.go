@@ -61,6 +61,26 @@ func BenchmarkAppend(b *testing.B) {
 			require.Equal(b, n+1, p.Next())
 		}
 	})
+	run("impl=leat/mode=reserve", func(b *testing.B) (func(uint64) error, func()) {
+		const most = 64
+		_, p := topic(b, recycle)
+		x, err := p.Appender(ctx)
+		require.NoError(b, err)
+		r, err := x.Reserve(ctx, most, most*size)
+		require.NoError(b, err)
+		return func(uint64) error {
+				copy(r.Next(size), m)
+				if r.Records() < most {
+					return nil
+				}
+				if _, err = r.Commit(ctx); err == nil {
+					r, err = x.Reserve(ctx, most, most*size)
+				}
+				return err
+			}, func() {
+				require.NoError(b, x.Close())
+			}
+	})
 	run("impl=leat/mode=async", func(b *testing.B) (func(uint64) error, func()) {
 		_, p := topic(b, recycle)
 		var n uint64

@@ -18,6 +18,7 @@ func impls() []impl {
 		{name: "leat", mode: "sync", open: openLeat(leatSync)},
 		{name: "leat", mode: "appender", open: openLeat(leatAppend), only: single},
 		{name: "leat", mode: "appender-batch", open: openLeat(leatAppendBatch), only: single},
+		{name: "leat", mode: "reserve", open: openLeat(leatReserve), only: single},
 		{name: "chan", open: openChan},
 		{name: "mutexlog", open: openMutexLog},
 	}
@@ -134,6 +135,29 @@ func leatAppendBatch(l *leatLine, producer int, from, n uint64) error {
 		from, n = from+k, n-k
 	}
 	return l.x.Flush()
+}
+
+func leatReserve(l *leatLine, producer int, from, n uint64) error {
+	const most = 64
+	ctx := context.Background()
+	if err := l.take(ctx); err != nil {
+		return err
+	}
+	for n > 0 {
+		k := min(n, most)
+		r, err := l.x.Reserve(ctx, int(k), int(k)*size)
+		if err != nil {
+			return err
+		}
+		for i := range k {
+			fill(r.Next(size), uint64(producer), from+i)
+		}
+		if _, err := r.Commit(ctx); err != nil {
+			return err
+		}
+		from, n = from+k, n-k
+	}
+	return nil
 }
 
 // take takes the partition for the line's producer.

@@ -135,6 +135,10 @@ func (p *chaosProducer) append(ctx context.Context, to *engine.Partition, cp che
 		off  engine.Offset
 	}
 	for range 1 + p.rng.IntN(3) {
+		if p.rng.IntN(2) == 0 {
+			n += p.reserve(ctx, a, cp)
+			continue
+		}
 		var all []staged
 		for range 1 + p.rng.IntN(4) {
 			n++
@@ -158,6 +162,42 @@ func (p *chaosProducer) append(ctx context.Context, to *engine.Partition, cp che
 		}
 	}
 	return n
+}
+
+// reserve makes records in place. Now and then it thinks better of it.
+func (p *chaosProducer) reserve(ctx context.Context, a *engine.Appender, cp check.Partition) (n int) {
+	rs, size := make([]engine.Record, 1+p.rng.IntN(4)), 0
+	for i := range rs {
+		rs[i] = p.record()
+		size += len(rs[i].Key) + len(rs[i].Value)
+	}
+	room, err := a.Reserve(ctx, len(rs), size)
+	if err != nil {
+		p.failed(err)
+		return len(rs)
+	}
+	if p.rng.IntN(8) == 0 {
+		copy(room.Next(size), "nothing of this may ever be seen")
+		room.Discard()
+		return len(rs)
+	}
+	var sends []check.Sending
+	for _, r := range rs {
+		copy(room.NextKey(r.Key, len(r.Value)), r.Value)
+		sends = append(sends, p.log.SendTo(cp, r.Value))
+	}
+	first, err := room.Commit(ctx)
+	if err != nil {
+		p.failed(err)
+	}
+	for i, send := range sends {
+		if err != nil {
+			send.Fail()
+		} else {
+			send.Ok(cp, first+engine.Offset(i))
+		}
+	}
+	return len(rs)
 }
 
 // failed checks that a publish fails as it may.

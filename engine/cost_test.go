@@ -125,6 +125,25 @@ func TestAllocations(t *testing.T) {
 			}
 		})
 	})
+	t.Run("Reserve", func(t *testing.T) {
+		check(t, n/100, func(t *testing.T, p *engine.Partition) func() {
+			a, err := p.Appender(background)
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, a.Close()) })
+			return func() {
+				r, err := a.Reserve(background, 64, 64*(len(record.Key)+len(record.Value)))
+				if err != nil {
+					t.Fatal(err)
+				}
+				for range 64 {
+					copy(r.NextKey(record.Key, len(record.Value)), record.Value)
+				}
+				if _, err := r.Commit(background); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	})
 	reading := func(t *testing.T, wait engine.Wait, read func(r *engine.Reader) error) {
 		t.Helper()
 		check(t, n/10, func(t *testing.T, p *engine.Partition) func() {

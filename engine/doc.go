@@ -17,7 +17,7 @@
 //
 // Ways in, from the most convenient to the fastest: [Topic.Publish] waits and says where the record is;
 // [Topic.PublishBatch] does so for many; [Topic.TryPublish] and [Topic.PublishAsync] do not wait for the log;
-// [Partition.Appender] has a partition for itself. Ways out: [Topic.Subscribe]; [Group.Join] and [Group.Consumer];
+// [Partition.Appender] has a partition for itself, and [Appender.Reserve] lets it make records where they stay. Ways out: [Topic.Subscribe]; [Group.Join] and [Group.Consumer];
 // [Partition.Reader]; the iterators [Partition.Follow] and [Partition.Records]; [Partition.ReadAt].
 //
 // A topic is in memory, or durable: then its records are in files under [Config].Dir as well, and it is there again after the

@@ -113,6 +113,10 @@ func (s *story) live(t testing.TB, fsys vfs.FS) {
 		}
 		rs := s.records(p, n)
 		switch {
+		case n > 1 && s.n%3 == 0:
+			var first engine.Offset
+			first, err = inPlace(ctx, part, rs)
+			s.told(p, first, rs, err)
 		case n > 1:
 			err = part.PublishBatch(ctx, rs)
 			s.told(p, rs[0].Offset, rs, err)
@@ -181,6 +185,27 @@ func (s *story) live(t testing.TB, fsys vfs.FS) {
 		put(0, 2)
 		put(1, 1)
 	}
+}
+
+// inPlace publishes records by a reservation.
+func inPlace(ctx context.Context, p *engine.Partition, rs []engine.Record) (first engine.Offset, err error) {
+	x, err := p.Appender(ctx)
+	if err != nil {
+		return -1, err
+	}
+	defer x.Close() // what it says concerns nothing of ours
+	size := 0
+	for i := range rs {
+		size += len(rs[i].Value)
+	}
+	r, err := x.Reserve(ctx, len(rs), size)
+	if err != nil {
+		return -1, err
+	}
+	for i := range rs {
+		copy(r.Next(len(rs[i].Value)), rs[i].Value)
+	}
+	return r.Commit(ctx)
 }
 
 // matches checks what somebody finds who opens what is left, that it can be gone on with, and that it stays so.

@@ -70,6 +70,13 @@ var (
 	// ErrExclusive is returned by a publish, and by a second Appender, while the partition has an Appender.
 	ErrExclusive = partition.ErrExclusive
 
+	// ErrReserved is returned by an Appender's calls while its Reservation is out: end that with Commit or Discard.
+	ErrReserved = partition.ErrReserved
+
+	// ErrReservation is returned by Reserve for a size that makes no sense, and by the Commit of a Reservation that is over, or in which
+	// there was no room for one of its records. It is a mistake of the caller's, and nothing of the Reservation will appear.
+	ErrReservation = partition.ErrReservation
+
 	// ErrExhausted is returned by a publish to a partition that has used up its offsets (2^63-1 of them). It is final.
 	ErrExhausted = partition.ErrExhausted
 

@@ -153,12 +153,17 @@ func (p *Partition) Appender(ctx context.Context) (*Appender, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Appender{x}, nil
+	a := &Appender{x: x}
+	a.r.x = x
+	return a, nil
 }
 
 // Appender appends records to a partition that it has for itself. It is made for one goroutine; calls from several wait for
 // each other. After its Close its calls fail with ErrClosed.
-type Appender struct{ x *partition.Appender }
+type Appender struct {
+	x *partition.Appender
+	r Reservation // the one that Reserve hands out
+}
 
 // Append copies r and returns the offset that it will have. Readers see it after Flush, or before if 256 records are staged,
 // and at the latest when the topic ends. Under Block it waits for room, until ctx ends; what was staged before is visible
@@ -183,5 +188,5 @@ func (a *Appender) AppendBatch(ctx context.Context, rs []Record) (int, error) {
 // is ErrIndefinite it may be found later.
 func (a *Appender) Flush() error { return a.x.Flush() }
 
-// Close flushes and gives the partition back to everybody. Closing again does nothing.
+// Close flushes and gives the partition back to everybody. A Reservation that is out is over. Closing again does nothing.
 func (a *Appender) Close() error { return a.x.Close() }

@@ -26,6 +26,10 @@ func (l *Log) Roll() {
 	if s == nil {
 		return
 	}
+	if l.reserved {
+		s.keep() // its holder goes on writing there: see Reservation
+		l.reserved = false
+	}
 	if s.base == l.next {
 		l.discard(s)
 		return

@@ -45,8 +45,8 @@ type Config struct {
 //
 // # Roles
 //
-//   - appender: calls AttachCold, Reserve, Append, Ensure, Staged, Unpublished, Publish, Unstage, Roll, Retained, Oldest, DropOldest and
-//     TruncateBefore. One goroutine at a time; the role may move if something orders the move.
+//   - appender: calls AttachCold, Reserve, ReserveRun, StageRun, Forgo, Append, Ensure, Staged, Unpublished, Publish, Unstage, Roll,
+//     Retained, Oldest, DropOldest and TruncateBefore. One goroutine at a time; the role may move if something orders the move.
 //   - reader: any goroutine, through a Reader of its own or by ReadAt, OffsetAt, TimeOf, Snapshot and the like.
 //   - sealer: any goroutine that calls Seal. The first one wins.
 //
@@ -136,6 +136,7 @@ type Log struct {
 	upTo      int64   // at least the greatest timestamp in them
 	class     uint8   // class of the next block
 	sealed    bool    // Publish has met the seal
+	reserved  bool    // a Reservation is out
 
 	// Of the active segment: how many records have a timestamp of their own, and the greatest of these.
 	explicit       uint64

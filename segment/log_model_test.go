@@ -360,6 +360,7 @@ func TestLog_Model(t *testing.T) {
 			"append":  x.append,
 			"append2": x.append,
 			"ensure":  x.ensure,
+			"reserve": x.reserve,
 			"publish": x.publish,
 			"unstage": func(t *rapid.T) { l.Unstage(); x.unstaged() },
 			"roll":    func(t *rapid.T) { l.Roll() },

@@ -34,6 +34,16 @@ func leatIns() []leatIn {
 		}
 		ins = append(ins, leatIn{name, about, true, func(l *leat) (leatProduce, error) { return leatAppend(l, n) }})
 	}
+	for _, n := range []int{1, 10, 100, 256} {
+		name, about := fmt.Sprintf("reserve%d", n), fmt.Sprintf("an exclusive Appender, messages made in place in reservations of %d", n)
+		switch n {
+		case 1:
+			about = "an exclusive Appender, each message made in place and visible at once"
+		case 256:
+			name, about = "reserve", "an exclusive Appender, messages made in place in reservations for what is to be sent, at most 256"
+		}
+		ins = append(ins, leatIn{name, about, true, func(l *leat) (leatProduce, error) { return leatReserve(l, n) }})
+	}
 	return append(ins, leatIn{
 		"append-batch64", "an exclusive Appender, AppendBatch of up to 64 messages and a flush", true, leatAppendBatch(64),
 	})
@@ -177,6 +187,55 @@ func leatAppendOne(x *engine.Appender, most int) leatProduce {
 				}
 			}
 			if err := x.Flush(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// leatReserve makes messages in place.
+func leatReserve(l *leat, most int) (leatProduce, error) {
+	appenders, err := l.appenders()
+	if err != nil {
+		return nil, err
+	}
+	if len(appenders) == 1 {
+		return leatReserveOne(appenders[0], most, l.job.Size), nil
+	}
+	return func(ctx context.Context, f *arena.Feed) error {
+		out := make([]*engine.Reservation, len(appenders))
+		for n := f.Due(most * len(appenders)); n > 0; n = f.Due(most * len(appenders)) {
+			each := (n + len(appenders) - 1) / len(appenders) // they take turns
+			for p, x := range appenders {
+				if out[p], err = x.Reserve(ctx, each, each*l.job.Size); err != nil {
+					return err
+				}
+			}
+			for range n {
+				f.Fill(out[f.Partition()].Next(l.job.Size))
+			}
+			for _, r := range out {
+				if _, err := r.Commit(ctx); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}, nil
+}
+
+func leatReserveOne(x *engine.Appender, most, size int) leatProduce {
+	return func(ctx context.Context, f *arena.Feed) error {
+		for n := f.Due(most); n > 0; n = f.Due(most) {
+			r, err := x.Reserve(ctx, n, n*size)
+			if err != nil {
+				return err
+			}
+			for range n {
+				f.Fill(r.Next(size))
+			}
+			if _, err := r.Commit(ctx); err != nil {
 				return err
 			}
 		}

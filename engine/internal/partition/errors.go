@@ -13,6 +13,8 @@ var (
 	ErrFull           = errors.New("leat: full")
 	ErrTooLarge       = errors.New("leat: record too large")
 	ErrExclusive      = errors.New("leat: partition has an exclusive appender")
+	ErrReserved       = errors.New("leat: a reservation is out")
+	ErrReservation    = errors.New("leat: reservation not possible")
 	ErrSelfBlock      = errors.New("leat: publish waits for the handler that called it")
 	ErrWorkersBlocked = errors.New("leat: every worker waits inside a publish")
 	ErrExhausted      = errors.New("leat: offsets exhausted")

@@ -30,12 +30,20 @@ import (
 //
 // Nothing is lost. Every record whose Append returned an offset is published, at the latest by the one who revokes the role.
 //
+// Made in place. The holder of a reservation writes to the log without the guard. It writes where nobody else does (segment.Reservation)
+// as long as nothing is staged behind it: no call of the Appender's stages anything while out is not nil, and whoever gives the role
+// away with a reservation out ends its segment first (abandon).
+//
 // Progress. A holder of the guard runs a bounded piece of work and never waits under it: an Append that needs room gives
 // the guard back first.
 type Appender struct {
 	p *Partition
 	// guard is CASed by calls, controls and Close, and release-stored by its holder. Free publishes the role's plain state.
 	guard atomicx.PaddedUint64
+
+	// Of the holder of the guard: the reservation that is out, or nil, and what roomRecords and roomBytes were when it was handed out.
+	out                    *segment.Reservation
+	roomRecords, roomBytes int64
 }
 
 const (
@@ -115,23 +123,31 @@ func (x *Appender) revoke() bool {
 		return false
 	}
 	x.p.publish()
+	x.abandon()
 	x.guard.Store(guardRevoked)
 	return true
 }
 
 // admit says whether r may be appended.
 func (x *Appender) admit(ctx context.Context, r *segment.Record) error {
-	p := x.p
-	if p.tooLate(ctx) {
-		return ErrDraining
-	}
-	if err := p.unwritable(); err != nil {
+	if err := x.admitAny(ctx); err != nil {
 		return err
 	}
-	if size := sizeOf(r); size > p.cfg.MaxRecordBytes {
-		return p.tooLarge(size)
+	if size := sizeOf(r); size > x.p.cfg.MaxRecordBytes {
+		return x.p.tooLarge(size)
 	}
 	return nil
+}
+
+// admitAny says whether anything may be appended now.
+func (x *Appender) admitAny(ctx context.Context) error {
+	if x.out != nil {
+		return ErrReserved
+	}
+	if x.p.tooLate(ctx) {
+		return ErrDraining
+	}
+	return x.p.unwritable()
 }
 
 // Append stages r and returns the offset that it will have. It waits for room, until ctx ends; ctx is not looked at if
@@ -212,7 +228,7 @@ func (x *Appender) append(ctx context.Context, r *segment.Record) (int64, error)
 		case refused:
 			return -1, err
 		}
-		if err := x.waitForRoom(ctx, r); err != nil {
+		if err := x.waitForRoom(ctx, stored(r), 1); err != nil {
 			return -1, err
 		}
 	}
@@ -246,7 +262,7 @@ func (x *Appender) AppendBatch(ctx context.Context, batch []segment.Record) (int
 		case refused:
 			return i, err
 		case noRoom:
-			if err := x.waitForRoom(ctx, &batch[i]); err != nil {
+			if err := x.waitForRoom(ctx, stored(&batch[i]), 1); err != nil {
 				return i, err
 			}
 		}
@@ -331,6 +347,7 @@ func (x *Appender) Close() error {
 	if err == nil {
 		err = p.unwritable()
 	}
+	x.abandon()
 	x.guard.Store(guardRevoked)
 	p.exclusive.Store(nil)
 	p.state.And(^stateExclusive)
@@ -347,10 +364,9 @@ func (p *Partition) revokedCause() error {
 	return ErrClosed
 }
 
-// waitForRoom waits until there may be room for r.
-func (x *Appender) waitForRoom(ctx context.Context, r *segment.Record) error {
+// waitForRoom waits until there may be room for n records of size bytes together.
+func (x *Appender) waitForRoom(ctx context.Context, size int64, n int) error {
 	p := x.p
-	size := stored(r)
 	ctx, leave := p.enterInside(ctx, false)
 	defer leave()
 	p.blocked.Add(1)
@@ -359,7 +375,7 @@ func (x *Appender) waitForRoom(ctx context.Context, r *segment.Record) error {
 		if !x.enter() {
 			return false, p.revokedCause()
 		}
-		again = p.roomFor(size, 1, true)
+		again = p.roomFor(size, n, true)
 		x.leave()
 		if again {
 			return true, nil

@@ -1,0 +1,363 @@
+package partition_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/leatlog/leat/engine/internal/partition"
+	"github.com/leatlog/leat/engine/internal/retention"
+	"github.com/leatlog/leat/segment"
+)
+
+// made reserves room for the values and makes them there.
+func made(t testing.TB, x *partition.Appender, all ...string) *segment.Reservation {
+	t.Helper()
+	var r segment.Reservation
+	size := 0
+	for _, v := range all {
+		size += len(v)
+	}
+	require.NoError(t, x.Reserve(background, &r, max(1, len(all)), size))
+	for _, v := range all {
+		copy(r.Next(len(v)), v)
+	}
+	return &r
+}
+
+func TestReserve(t *testing.T) {
+	watchdog(t)
+	p := start(t, setup{})
+	publish(t, p, 1)
+	x := appender(t, p)
+	off, err := x.Append(background, value("1"))
+	require.NoError(t, err)
+	require.EqualValues(t, 1, off)
+	r := made(t, x, "2", "3")
+	require.Len(t, values(t, p), 1, "staged before, and nothing visible")
+	require.NoError(t, x.Flush())
+	require.Len(t, values(t, p), 2, "a flush shows what was appended, not what is being made")
+	first, err := x.Commit(background, r)
+	require.NoError(t, err)
+	require.EqualValues(t, 2, first)
+	require.Equal(t, []string{"0", "1", "2", "3"}, values(t, p))
+	require.True(t, r.Over())
+	_, err = x.Commit(background, r)
+	require.ErrorIs(t, err, partition.ErrReservation, "once")
+	require.Nil(t, r.Next(0))
+
+	off, err = x.Append(background, value("4"))
+	require.NoError(t, err)
+	require.EqualValues(t, 4, off)
+	first, err = x.Commit(background, made(t, x))
+	require.NoError(t, err)
+	require.EqualValues(t, 5, first, "nothing, and a flush")
+	require.Len(t, values(t, p), 5)
+	x.Discard(made(t, x, "discarded"))
+	require.NoError(t, x.Close())
+	publish(t, p, 1)
+	require.Equal(t, []string{"0", "1", "2", "3", "4", "5"}, values(t, p))
+	require.ErrorIs(t, x.Reserve(background, new(segment.Reservation), 1, 1), partition.ErrClosed)
+}
+
+// TestReserve_OneAtATime: everything else that would append waits for nothing but says so.
+func TestReserve_OneAtATime(t *testing.T) {
+	p := start(t, setup{})
+	x := appender(t, p)
+	_, err := x.Append(background, value("0")) // so that the short ways are open
+	require.NoError(t, err)
+	r := made(t, x, "1")
+	require.ErrorIs(t, second(x.Append(background, value("x"))), partition.ErrReserved)
+	require.ErrorIs(t, second(x.Publish(background, value("x"))), partition.ErrReserved)
+	n, err := x.AppendBatch(background, []segment.Record{*value("x"), *value("x")})
+	require.ErrorIs(t, err, partition.ErrReserved)
+	require.Zero(t, n)
+	var other segment.Reservation
+	require.ErrorIs(t, x.Reserve(background, &other, 1, 1), partition.ErrReserved)
+	require.ErrorIs(t, second(x.Commit(background, &other)), partition.ErrReservation)
+	x.Discard(&other)
+	require.NoError(t, p.TruncateBefore(background, 0), "controls run")
+	require.NoError(t, second(x.Commit(background, r)))
+	require.NoError(t, second(x.Append(background, value("2"))))
+	require.NoError(t, x.Close())
+	require.Equal(t, []string{"0", "1", "2"}, values(t, p))
+}
+
+// TestReserve_Refuses: what cannot be is refused, and nothing of it appears.
+func TestReserve_Refuses(t *testing.T) {
+	p := start(t, setup{limits: retention.Limits{MaxBytes: 4096, MaxRecords: 10}, maxRecord: 100})
+	x := appender(t, p)
+	var large *partition.TooLargeError
+	for name, c := range map[string]struct {
+		records, bytes int
+		want           error
+	}{
+		"no record":             {0, 10, partition.ErrReservation},
+		"negative records":      {-1, 10, partition.ErrReservation},
+		"negative bytes":        {1, -1, partition.ErrReservation},
+		"more than can be":      {1 << 30, 1, partition.ErrReservation},
+		"more records than fit": {11, 1, partition.ErrTooLarge},
+		"more bytes than fit":   {1, 5000, partition.ErrTooLarge},
+	} {
+		var r segment.Reservation
+		err := x.Reserve(background, &r, c.records, c.bytes)
+		require.ErrorIs(t, err, c.want, name)
+		require.Equal(t, errors.Is(c.want, partition.ErrTooLarge), errors.As(err, &large), name)
+		require.True(t, r.Over(), name)
+	}
+	for name, c := range map[string]struct {
+		ask  func(r *segment.Reservation)
+		want error
+	}{
+		"a record that is too large": {func(r *segment.Reservation) { r.Next(101) }, partition.ErrTooLarge},
+		"more than reserved":         {func(r *segment.Reservation) { r.Next(100); r.Next(51) }, partition.ErrReservation},
+		"more records than reserved": {func(r *segment.Reservation) { r.Next(1); r.Next(1); r.Next(1) }, partition.ErrReservation},
+		"a negative length":          {func(r *segment.Reservation) { r.Next(-5) }, partition.ErrReservation},
+	} {
+		var r segment.Reservation
+		require.NoError(t, x.Reserve(background, &r, 2, 150), name)
+		c.ask(&r)
+		first, err := x.Commit(background, &r)
+		require.ErrorIs(t, err, c.want, name)
+		require.EqualValues(t, -1, first)
+		require.True(t, r.Over())
+	}
+	require.Empty(t, values(t, p))
+	require.NoError(t, second(x.Commit(background, made(t, x, "0"))))
+	require.Equal(t, []string{"0"}, values(t, p))
+}
+
+// TestReserve_Moves: retention and TruncateBefore do not wait for a reservation; they end its segment, and Commit moves the records.
+func TestReserve_Moves(t *testing.T) {
+	watchdog(t)
+	p := start(t, setup{limits: retention.Limits{MaxRecords: 3}, segments: 2})
+	x := appender(t, p)
+	for i := range 3 {
+		require.NoError(t, second(x.Append(background, value(fmt.Sprint(i)))))
+	}
+	r := made(t, x, "3", "4")
+	require.NoError(t, x.Flush())
+	require.NoError(t, p.TruncateBefore(background, 3), "of all there is")
+	first, err := x.Commit(background, r)
+	require.NoError(t, err)
+	require.EqualValues(t, 3, first)
+	require.Equal(t, []string{"3", "4"}, values(t, p))
+
+	g := gate(t, p)
+	r = made(t, x, "5")
+	require.NoError(t, p.TruncateBefore(background, 5))
+	require.NoError(t, second(x.Commit(background, r)))
+	require.NoError(t, second(x.Commit(background, made(t, x, "6", "7"))))
+	ctx, cancel := context.WithCancel(background)
+	result := make(chan error)
+	go func() { result <- x.Reserve(ctx, new(segment.Reservation), 1, 1) }()
+	await(func() bool { return p.Stats().Blocked == 1 })
+	cancel()
+	require.ErrorIs(t, <-result, context.Canceled)
+	g.Advance(6)
+	require.NoError(t, second(x.Commit(background, made(t, x, "8"))))
+	require.Equal(t, []string{"6", "7", "8"}, values(t, p))
+}
+
+// TestReserve_Abandoned: whoever has the partition next does not write where the holder of a reservation may still do.
+func TestReserve_Abandoned(t *testing.T) {
+	watchdog(t)
+	for name, end := range map[string]func(x *partition.Appender){
+		"closed":            func(x *partition.Appender) { require.NoError(t, x.Close()) },
+		"closed after some": func(x *partition.Appender) { require.NoError(t, x.Close()) },
+	} {
+		p := start(t, setup{})
+		x := appender(t, p)
+		want := []string{}
+		if name == "closed after some" {
+			require.NoError(t, second(x.Append(background, value("0"))))
+			want = append(want, "0")
+		}
+		var r segment.Reservation
+		require.NoError(t, x.Reserve(background, &r, 2, 20))
+		place := r.Next(10)
+		end(x)
+		publish(t, p, 1)
+		want = append(want, fmt.Sprint(len(want)))
+		copy(place, "0123456789")
+		copy(r.Next(10), "0123456789")
+		require.ErrorIs(t, second(x.Commit(background, &r)), partition.ErrClosed, name)
+		require.True(t, r.Over())
+		x.Discard(&r)
+		publish(t, p, 1)
+		require.Equal(t, append(want, fmt.Sprint(len(want))), values(t, p), name)
+	}
+}
+
+// TestReserve_Revoked: the end of the partition does not wait for a reservation.
+func TestReserve_Revoked(t *testing.T) {
+	watchdog(t)
+	p := start(t, setup{})
+	x := appender(t, p)
+	require.NoError(t, second(x.Append(background, value("0"))))
+	r, other := made(t, x, "1"), segment.Reservation{}
+	p.Close(errOver)
+	<-p.Done()
+	require.ErrorIs(t, second(x.Commit(background, r)), errOver)
+	require.True(t, r.Over())
+	require.ErrorIs(t, x.Reserve(background, &other, 1, 1), errOver)
+	require.NoError(t, x.Close())
+	require.Equal(t, []string{"0"}, values(t, p))
+}
+
+func TestReserve_Allocations(t *testing.T) {
+	p := start(t, setup{limits: retention.Limits{MaxBytes: 1 << 20}, segBytes: 64 << 10})
+	x := appender(t, p)
+	var r segment.Reservation
+	key := []byte("key")
+	pass := func() {
+		require.NoError(t, x.Reserve(background, &r, 64, 64*64))
+		for range 32 {
+			r.Next(61)[0] = 1
+			r.NextKey(key, 64)[0] = 1
+		}
+		require.NoError(t, second(x.Commit(background, &r)))
+	}
+	for range 1000 {
+		pass()
+	}
+	require.Zero(t, testing.AllocsPerRun(1000, pass))
+}
+
+// TestReserve_Stress attacks what package segment says of a Reservation: while records are made in place, controls truncate and
+// retention drops, other partitions take and give the same memory, the appender closes with a reservation out and its holder goes on
+// writing there, and others publish in between. Every reader sees whole records in order, and exactly those that were committed.
+func TestReserve_Stress(t *testing.T) {
+	watchdog(t)
+	pool := segment.NewPool(0, 1<<20)
+	workers := newWorkers(t, 1)
+	p := start(t, setup{limits: retention.Limits{MaxRecords: 40}, segments: 8, segBytes: 4096, pool: pool, workers: workers})
+	other := start(t, setup{limits: retention.Limits{MaxRecords: 10}, segments: 4, segBytes: 4096, pool: pool, workers: workers})
+	var (
+		wg, readers sync.WaitGroup
+		stop        atomic.Bool
+		committed   atomic.Int64
+	)
+	wg.Go(func() {
+		for n := 0; !stop.Load(); n++ {
+			if _, err := other.Publish(background, signed(nil, 1, n)); err != nil {
+				t.Error(err)
+				return
+			}
+			runtime.Gosched()
+		}
+	})
+	wg.Go(func() {
+		for !stop.Load() {
+			_, next := p.Snapshot()
+			if err := p.TruncateBefore(background, next); err != nil {
+				t.Error(err)
+				return
+			}
+			runtime.Gosched()
+		}
+	})
+	for _, l := range []*segment.Log{p.Log(), other.Log()} {
+		readers.Go(func() {
+			r := l.NewReader()
+			defer r.Close()
+			last := -1
+			for rec := (segment.Record{}); ; {
+				switch r.Refill() {
+				case segment.Ready:
+					for r.Next(&rec) {
+						if !assert.NoError(t, checkSigned(&rec, &last)) {
+							return
+						}
+					}
+				case segment.Below:
+					r.Seek(l.First())
+				case segment.Sealed:
+					return
+				default:
+					runtime.Gosched()
+				}
+			}
+		})
+	}
+	n, scratch := 0, make([]byte, 256)
+	commit := func(x *partition.Appender, abandon bool) error {
+		var r segment.Reservation
+		const most = 5
+		if err := x.Reserve(background, &r, most, most*256); err != nil {
+			return err
+		}
+		var places [most][]byte
+		for i := range most {
+			rec := signed(scratch, 0, n+i)
+			places[i] = r.Next(len(rec.Value))
+			copy(places[i], rec.Value)
+			if i == 2 {
+				runtime.Gosched()
+			}
+		}
+		if abandon {
+			if err := x.Close(); err != nil {
+				return err
+			}
+			off, err := p.Publish(background, signed(scratch, 0, n))
+			for i := range most {
+				for j := range places[i] {
+					places[i][j] = 0xaa
+				}
+			}
+			n++
+			committed.Store(off + 1)
+			return err
+		}
+		before := r
+		first, err := x.Commit(background, &r)
+		if err != nil {
+			return err
+		}
+		if before.Records() != most {
+			return errors.New("the reservation lost records")
+		}
+		n += most
+		committed.Store(first + most)
+		return nil
+	}
+	for round := range rounds(2000) {
+		x, err := p.Appender(background)
+		require.NoError(t, err)
+		for i := range 5 {
+			require.NoError(t, commit(x, i == 4 && round%2 == 0))
+		}
+		require.NoError(t, x.Close())
+	}
+	stop.Store(true)
+	wg.Wait()
+	_, next := p.Snapshot()
+	require.Equal(t, committed.Load(), next)
+	require.EqualValues(t, n, next, "every record that was committed, and no other")
+	p.Close(errOver)
+	other.Close(errOver)
+	readers.Wait()
+}
+
+// checkSigned says what is wrong with a record that signed has made: its bytes, or its place behind the one seen last.
+func checkSigned(rec *segment.Record, last *int) error {
+	b := rec.Value
+	if len(b) < 24 || signature(b) != binary.LittleEndian.Uint64(b[16:]) {
+		return fmt.Errorf("offset %d: %d bytes that prove nothing", rec.Offset, len(b))
+	}
+	n := int(binary.LittleEndian.Uint64(b[8:]))
+	if n <= *last || int64(n) != rec.Offset {
+		return fmt.Errorf("offset %d: number %d, after %d", rec.Offset, n, *last)
+	}
+	*last = n
+	return nil
+}

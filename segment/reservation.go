@@ -1,0 +1,172 @@
+package segment
+
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/leatlog/leat/internal/atomicx"
+)
+
+// Reservation is room in the active segment for records that are made where they stay. The appender gets it from ReserveRun, fills it
+// with Next and NextKey, and stages the records with StageRun; until then the log knows nothing of them. It belongs to one goroutine.
+//
+// # Proof
+//
+// Whose bytes. ReserveRun hands out the entries and bytes behind what is staged. They are the appender's alone (Log, shared state), and
+// it stages nothing else before it has called StageRun or Forgo: its duty. So nobody else writes or reads them, with one exception: the
+// segment may end meanwhile, by a Roll or a drop that the appender does for another reason. Then its block could go back to the pool,
+// and to another log. Roll sees that a reservation is out and keeps the segment (segment, Recycle): the block is left to the collector,
+// and what is written to it is seen by nobody, since a segment's end bounds what readers take for records. StageRun finds that the
+// active segment is another one, or that its end has moved (Unstage), and refuses; the records can then be moved to a new reservation.
+type Reservation struct {
+	seg   *segment // what it is in; nil if it is over
+	index []entry
+	data  []byte
+	since uint64 // the append time as it is written into entries
+
+	top, pos  int // where the next entry and the next bytes go: as those of Log
+	last, end int // how far they may go
+	most      int // the most bytes of one record
+
+	fromTop, fromPos int // where they began
+	value            int // where the value of the newest record begins
+
+	fault *OverrunError // the first Next that was refused
+}
+
+// OverrunError says that a reservation had no room for a record.
+type OverrunError struct {
+	Size    int // bytes of key and value, or negative if the length was
+	Left    int // how many bytes the reservation had left, or those of the largest record if that is less
+	Records int // how many records it had left
+}
+
+func (e *OverrunError) Error() string {
+	return fmt.Sprintf("segment: a record of %d bytes where %d bytes and %d records were left", e.Size, e.Left, e.Records)
+}
+
+// Next adds a record without a key and returns the place for its value of n bytes, which the caller must fill: what is there is
+// whatever was there before. It returns nil if there is no room for it; then StageRun must not be called, see Fault.
+func (r *Reservation) Next(n int) []byte {
+	start, top := r.pos, r.top-1
+	if uint(n) > uint(min(r.end-start, r.most)) || top < r.last {
+		return r.refuse(n)
+	}
+	end := start + n
+	e := &r.index[top]
+	atomicx.Writes(unsafe.Pointer(e))
+	e.span, e.stamp = uint64(end)<<32, r.since|flagNilKey
+	if atomicx.Exploring && n > 0 {
+		atomicx.Writes(unsafe.Pointer(&r.data[start]))
+	}
+	r.top, r.pos, r.value = top, end, start
+	return r.data[start:end:end]
+}
+
+// NextKey is Next for a record with a key, which is copied. Nil and empty differ.
+func (r *Reservation) NextKey(key []byte, n int) []byte {
+	if key == nil {
+		return r.Next(n)
+	}
+	if uint(n) > MaxRecordBytes {
+		return r.refuse(n)
+	}
+	k := len(key)
+	if r.Next(k+n) == nil {
+		return nil
+	}
+	e := &r.index[r.top]
+	e.span |= uint64(k)
+	e.stamp &^= flagNilKey
+	copy(r.data[r.value:], key)
+	r.value += k
+	return r.data[r.value:r.pos:r.pos]
+}
+
+// Shrink makes the value of the newest record n bytes long, its first ones. The rest is room again.
+func (r *Reservation) Shrink(n int) {
+	if r.top == r.fromTop || uint(n) > uint(r.pos-r.value) {
+		r.refuse(n)
+		return
+	}
+	r.pos = r.value + n
+	e := &r.index[r.top]
+	atomicx.Writes(unsafe.Pointer(e))
+	e.span = uint64(r.pos)<<32 | uint64(uint32(e.span))
+}
+
+// refuse notes the first record for which there was no room.
+func (r *Reservation) refuse(n int) []byte {
+	if r.fault == nil {
+		r.fault = &OverrunError{Size: n, Left: min(r.end-r.pos, r.most), Records: r.top - r.last}
+	}
+	return nil
+}
+
+// Fault returns what was asked of it that it had no room for, or nil.
+func (r *Reservation) Fault() *OverrunError { return r.fault }
+
+// Records returns how many records it has so far, and Bytes how many bytes their keys and values are.
+func (r *Reservation) Records() int { return r.fromTop - r.top }
+
+// Bytes is told at Records.
+func (r *Reservation) Bytes() int { return r.pos - r.fromPos }
+
+// Over reports whether it has been staged or given up, or never was one.
+func (r *Reservation) Over() bool { return r.seg == nil }
+
+// End gives it up: it has room for nothing more.
+func (r *Reservation) End() { *r = Reservation{} }
+
+// MoveTo copies the records to a reservation that has room for them, and ends r.
+func (r *Reservation) MoveTo(to *Reservation) {
+	n, shift := r.Records(), to.pos-r.fromPos
+	copy(to.data[to.pos:to.end], r.data[r.fromPos:r.pos])
+	for i := range n {
+		from, e := r.index[r.fromTop-1-i], &to.index[to.top-1-i]
+		atomicx.Writes(unsafe.Pointer(e))
+		e.span = uint64(int(from.span>>32)+shift)<<32 | uint64(uint32(from.span))
+		e.stamp = to.since | from.stamp&(1<<flagBits-1)
+	}
+	to.top -= n
+	to.pos += r.Bytes()
+	r.End()
+}
+
+// ReserveRun hands out room for so many records of bytes together, keys and values, each of at most most; now is their append time.
+// Until StageRun or Forgo the appender must stage nothing else.
+//
+// If it fails nothing has changed; the errors are those of Ensure.
+func (l *Log) ReserveRun(r *Reservation, records, bytes, most int, now int64) error {
+	if uint64(records) > MaxOffset-l.next && !l.sealed {
+		return ErrExhausted
+	}
+	now = max(now, l.newest)
+	if err := l.Ensure(int64(bytes), records, now); err != nil {
+		return err
+	}
+	if now > l.newest {
+		l.newest, l.since = now, uint64(now-l.baseTime)<<flagBits
+	}
+	l.reserved = true
+	r.seg, r.index, r.data, r.since = l.active, l.index, l.data, l.since
+	r.top, r.pos, r.last, r.end, r.most = l.top, l.pos, l.top-records, l.pos+bytes, most
+	r.fromTop, r.fromPos, r.value, r.fault = l.top, l.pos, l.pos, nil
+	return nil
+}
+
+// StageRun stages the records of a reservation, and ends it. If it returns false the segment has ended meanwhile and nothing has
+// changed: the records can be moved to another reservation.
+func (l *Log) StageRun(r *Reservation) bool {
+	if r.seg != l.active || r.fromTop != l.top || r.fromPos != l.pos || r.seg == nil {
+		return false
+	}
+	l.top, l.pos = r.top, r.pos
+	l.next += uint64(r.Records())
+	l.reserved = false
+	r.End()
+	return true
+}
+
+// Forgo takes back what ReserveRun has handed out. Its holder must not write there any more.
+func (l *Log) Forgo() { l.reserved = false }

@@ -1,0 +1,97 @@
+package segment_test
+
+import (
+	"errors"
+	"math"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/leatlog/leat/segment"
+)
+
+// reserve makes records in place. Now and then the segment ends before they are staged, so that they have to move, while whoever made
+// them goes on writing where they were.
+func (x *machine) reserve(t *rapid.T) {
+	records, size := rapid.IntRange(1, 5).Draw(t, "records"), rapid.SampledFrom([]int{0, 10, 60, 600, 5000}).Draw(t, "bytes")
+	x.now += rapid.SampledFrom([]int64{0, 0, 1, 5, -3}).Draw(t, "tick")
+	var r segment.Reservation
+	if !x.reserveRun(t, &r, records, size) {
+		return
+	}
+	var made []modelRecord
+	var places [][]byte
+	for left, n := size, rapid.IntRange(0, records).Draw(t, "made"); len(made) < n; {
+		key := drawBytes(t, "key")
+		if len(key) > left {
+			key = nil
+		}
+		length := rapid.IntRange(0, left-len(key)).Draw(t, "length")
+		value := r.NextKey(key, length)
+		require.NotNil(t, value)
+		require.Len(t, value, length)
+		require.Equal(t, length, cap(value))
+		if rapid.Bool().Draw(t, "shrink") {
+			length = rapid.IntRange(0, length).Draw(t, "shrunk")
+			r.Shrink(length)
+		}
+		for i := range value[:length] {
+			value[i] = byte(len(made) + i)
+		}
+		left -= len(key) + length
+		places = append(places, value[:length])
+		rec := (&segment.Record{Key: key, Value: value[:length:length]}).Clone()
+		made = append(made, modelRecord{rec: rec, size: int64(len(key)+length) + 16})
+		require.Equal(t, len(made), r.Records())
+		require.Equal(t, size-left, r.Bytes())
+	}
+	require.Nil(t, r.Fault())
+	switch rapid.SampledFrom([]string{"stage", "stage", "forgo", "move"}).Draw(t, "end") {
+	case "forgo":
+		x.l.Forgo()
+		r.End()
+		require.Nil(t, r.Next(0))
+		return
+	case "move":
+		x.l.Roll()
+		require.False(t, x.l.StageRun(&r))
+		var to segment.Reservation
+		if len(made) == 0 || !x.reserveRun(t, &to, len(made), r.Bytes()) {
+			return
+		}
+		r.MoveTo(&to)
+		require.True(t, r.Over())
+		require.Equal(t, len(made), to.Records())
+		for _, p := range places { // as a holder does who does not know yet
+			for i := range p {
+				p[i] = 0xee
+			}
+		}
+		r = to
+	}
+	require.True(t, x.l.StageRun(&r))
+	require.True(t, r.Over())
+	for _, m := range made {
+		m.rec.Offset, m.rec.Partition, m.rec.Timestamp, m.time = int64(x.m.staged()), x.cfg.Partition, x.m.newest, x.m.newest
+		x.m.recs = append(x.m.recs, m)
+	}
+}
+
+// reserveRun is ReserveRun, and reports whether it succeeded.
+func (x *machine) reserveRun(t *rapid.T, r *segment.Reservation, records, size int) bool {
+	if x.m.staged()+uint64(records) > math.MaxInt64 {
+		return false // see TestReservation_AtTheEnd
+	}
+	before := x.l.Active()
+	if err := x.l.ReserveRun(r, records, size, 1<<20, x.now); err != nil {
+		known := errors.Is(err, segment.ErrNoMemory) || errors.Is(err, segment.ErrTooLarge)
+		require.True(t, known || errors.Is(err, segment.ErrSealed) == x.refused, "%v", err)
+		return false
+	}
+	require.False(t, x.refused)
+	x.m.newest = max(x.m.newest, x.now)
+	if x.l.Active() != before {
+		x.most[x.m.staged()] = records
+	}
+	return true
+}

@@ -1,0 +1,159 @@
+package segment_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leatlog/leat/segment"
+)
+
+// reserve returns a reservation in a log of its own.
+func reserve(t *testing.T, records, bytes int) (*segment.Log, *segment.Reservation) {
+	t.Helper()
+	l := segment.NewLog(segment.Config{Pool: segment.NewPool(0, 1<<20).Poison()})
+	var r segment.Reservation
+	require.NoError(t, l.ReserveRun(&r, records, bytes, 50, 1))
+	return l, &r
+}
+
+// TestReservation_Refuses: what there is no room for is nil, is noted, and makes everything else nil as well only if there is no room.
+func TestReservation_Refuses(t *testing.T) {
+	for name, c := range map[string]struct {
+		ask  func(r *segment.Reservation) []byte
+		want segment.OverrunError
+	}{
+		"bytes":         {func(r *segment.Reservation) []byte { r.Next(40); return r.Next(25) }, segment.OverrunError{Size: 25, Left: 24, Records: 2}},
+		"a record":      {func(r *segment.Reservation) []byte { return r.Next(51) }, segment.OverrunError{Size: 51, Left: 50, Records: 3}},
+		"key and value": {func(r *segment.Reservation) []byte { return r.NextKey(make([]byte, 26), 25) }, segment.OverrunError{Size: 51, Left: 50, Records: 3}},
+		"negative":      {func(r *segment.Reservation) []byte { return r.Next(-1) }, segment.OverrunError{Size: -1, Left: 50, Records: 3}},
+		"negative, key": {func(r *segment.Reservation) []byte { return r.NextKey([]byte("k"), -1) }, segment.OverrunError{Size: -1, Left: 50, Records: 3}},
+		"most":          {func(r *segment.Reservation) []byte { return r.Next(math.MaxInt) }, segment.OverrunError{Size: math.MaxInt, Left: 50, Records: 3}},
+		"most, key":     {func(r *segment.Reservation) []byte { return r.NextKey([]byte("k"), math.MaxInt) }, segment.OverrunError{Size: math.MaxInt, Left: 50, Records: 3}},
+		"records": {func(r *segment.Reservation) []byte {
+			for range 3 {
+				r.Next(0)
+			}
+			return r.Next(0)
+		}, segment.OverrunError{Left: 50}},
+		"shrink nothing": {func(r *segment.Reservation) []byte { r.Shrink(0); return nil }, segment.OverrunError{Left: 50, Records: 3}},
+		"shrink to more": {func(r *segment.Reservation) []byte { r.NextKey([]byte("key"), 5); r.Shrink(6); return nil }, segment.OverrunError{Size: 6, Left: 50, Records: 2}},
+		"shrink below":   {func(r *segment.Reservation) []byte { r.Next(5); r.Shrink(-1); return nil }, segment.OverrunError{Size: -1, Left: 50, Records: 2}},
+	} {
+		_, r := reserve(t, 3, 64)
+		require.Nil(t, c.ask(r), name)
+		require.NotNil(t, r.Fault(), name)
+		require.Equal(t, c.want, *r.Fault(), name)
+		require.NotEmpty(t, r.Fault().Error())
+		first := *r.Fault()
+		r.Next(1 << 30)
+		require.Equal(t, first, *r.Fault(), "%s: the first one counts", name)
+	}
+}
+
+// TestReservation_GivesBackWhatShrinkLeaves: the room counts for the next records, and nobody sees what was written there.
+func TestReservation_GivesBackWhatShrinkLeaves(t *testing.T) {
+	l, r := reserve(t, 3, 50)
+	copy(r.NextKey([]byte("key"), 47), "short, and then what has been cut off ..........")
+	r.Shrink(5)
+	copy(r.Next(30), "and room for another of thirty")
+	require.NotNil(t, r.NextKey([]byte{}, 12))
+	r.Shrink(0)
+	require.Nil(t, r.Fault())
+	require.True(t, l.StageRun(r))
+	require.NoError(t, l.Publish())
+	recs := make([]segment.Record, 4)
+	n, err := l.ReadAt(0, recs)
+	require.NoError(t, err)
+	require.Equal(t, 3, n)
+	require.Equal(t, "key short", string(recs[0].Key)+" "+string(recs[0].Value))
+	require.Nil(t, recs[1].Key)
+	require.Equal(t, "and room for another of thirty", string(recs[1].Value))
+	require.NotNil(t, recs[2].Key)
+	require.Empty(t, recs[2].Key)
+	require.NotNil(t, recs[2].Value)
+	require.Empty(t, recs[2].Value)
+}
+
+// TestReservation_KeepsItsBlock: a block that somebody may still write to does not go back to the pool, whatever ends its segment.
+func TestReservation_KeepsItsBlock(t *testing.T) {
+	for name, end := range map[string]func(l *segment.Log){
+		"roll":     func(l *segment.Log) { l.Roll() },
+		"drop":     func(l *segment.Log) { l.DropOldest() },
+		"truncate": func(l *segment.Log) { l.TruncateBefore(1) },
+	} {
+		for _, before := range []int{0, 1} {
+			pool := segment.NewPool(0, 1<<20).Poison()
+			l := segment.NewLog(segment.Config{Pool: pool})
+			puts(t, l, before)
+			var r segment.Reservation
+			require.NoError(t, l.ReserveRun(&r, 2, 20, 20, 1))
+			place := r.Next(9)
+			end(l)
+			drain(l)
+			if before == 0 {
+				l.Roll()
+			}
+			require.Zero(t, pool.Kept(), "%s after %d", name, before)
+			require.Zero(t, pool.Used())
+			require.False(t, l.StageRun(&r))
+			copy(place, "still our")
+			require.NotNil(t, r.Next(3))
+
+			var to segment.Reservation
+			require.NoError(t, l.ReserveRun(&to, r.Records(), r.Bytes(), 20, 2))
+			r.MoveTo(&to)
+			copy(place, "elsewhere")
+			require.True(t, l.StageRun(&to))
+			require.NoError(t, l.Publish())
+			reader := l.NewReader()
+			reader.Seek(uint64(before))
+			got, _ := read(reader)
+			require.Equal(t, []string{"still our", "\x00\x00\x00"}, got, "%s after %d", name, before)
+			at, ok := l.TimeOf(uint64(before) + 1)
+			require.True(t, ok)
+			require.Equal(t, int64(2), at)
+			reader.Close()
+			drain(l)
+			require.Equal(t, int64(4096), pool.Kept(), "one that is over does not keep its block")
+		}
+	}
+}
+
+// TestReservation_AfterUnstage: records that were staged before and are taken back leave no hole.
+func TestReservation_AfterUnstage(t *testing.T) {
+	l := segment.NewLog(segment.Config{Pool: segment.NewPool(0, 0)})
+	puts(t, l, 1)
+	require.NoError(t, l.Append(&segment.Record{Value: []byte("gone")}, 1))
+	var r segment.Reservation
+	require.NoError(t, l.ReserveRun(&r, 1, 4, 4, 1))
+	copy(r.Next(4), "here")
+	l.Unstage()
+	require.False(t, l.StageRun(&r))
+	require.EqualValues(t, 1, l.Staged())
+	l.Forgo()
+	put(t, l, 2, "next")
+	recs := make([]segment.Record, 3)
+	n, err := l.ReadAt(0, recs)
+	require.NoError(t, err)
+	require.Equal(t, 2, n)
+	require.Equal(t, "next", string(recs[1].Value))
+}
+
+func TestReservation_AtTheEnd(t *testing.T) {
+	l := segment.NewLog(segment.Config{First: segment.MaxOffset - 1, Pool: segment.NewPool(0, 0)})
+	var r segment.Reservation
+	require.ErrorIs(t, l.ReserveRun(&r, 2, 10, 10, 1), segment.ErrExhausted)
+	require.True(t, r.Over())
+	require.NoError(t, l.ReserveRun(&r, 1, 10, 10, 1))
+	r.Next(0)
+	require.True(t, l.StageRun(&r))
+	require.NoError(t, l.Publish())
+	require.ErrorIs(t, l.ReserveRun(&r, 1, 0, 10, 1), segment.ErrExhausted)
+
+	var never segment.Reservation
+	require.False(t, l.StageRun(&never))
+	require.True(t, never.Over())
+	require.Nil(t, never.Next(0))
+}

@@ -345,6 +345,85 @@ func TestExplore_Role(t *testing.T) {
 			})
 			s.Go("closer", func() { x.Close(errOver) })
 		}},
+		{"reservation against close", 3, func(s *explore.S) {
+			// Close does not wait for it; it is committed, or over.
+			x := newExplored(s, pool, 1, 0)
+			s.Go("appender", func() {
+				a, err := x.Appender(ctx)
+				if err != nil {
+					definite(err)
+					return
+				}
+				var r segment.Reservation
+				if err := a.Reserve(ctx, &r, 1, 1); err != nil {
+					definite(err)
+					return
+				}
+				write(r.Next(1), 1)
+				if off, err := a.Commit(ctx, &r); err == nil {
+					x.in[1] = off
+				} else {
+					definite(err)
+				}
+				explore.Assert(r.Over(), "not over")
+				a.Close()
+			})
+			s.Go("closer", func() { x.Close(errOver) })
+		}},
+		{"reservation against truncate", 3, func(s *explore.S) {
+			// Its segment may end while it is filled, and what it was filled with is in the log all the same, behind what is there.
+			x := newExplored(s, pool, 2, 0)
+			var ran atomicx.Bool
+			s.Go("appender", func() {
+				a, err := x.Appender(ctx)
+				explore.Assert(err == nil, "appender: %v", err)
+				_, err = a.Publish(ctx, record(0))
+				explore.Assert(err == nil, "publish: %v", err)
+				var r segment.Reservation
+				explore.Assert(a.Reserve(ctx, &r, 2, 2) == nil, "reserve")
+				place := r.Next(1)
+				write(place, 1)
+				write(r.Next(1), 2)
+				off, err := a.Commit(ctx, &r)
+				explore.Assert(err == nil && off == 1, "commit: %d, %v", off, err)
+				x.in[0], x.in[1], x.in[2] = unknown, off, off+1
+				explore.Assert(a.Close() == nil, "close")
+				x.leave()
+			})
+			s.Go("control", func() {
+				err := x.post(&control{run: func() { x.log.TruncateBefore(1); ran.Store(true) }})
+				explore.Assert(err == nil, "post: %v", err)
+				for !ran.Load() {
+					atomicx.Relax(0)
+				}
+				x.leave()
+			})
+		}},
+		{"reservation left behind", 3, func(s *explore.S) {
+			// Its holder still writes there when others have the partition again.
+			x := newExplored(s, pool, 2, 0)
+			var closed atomicx.Bool
+			s.Go("appender", func() {
+				a, err := x.Appender(ctx)
+				explore.Assert(err == nil, "appender: %v", err)
+				var r segment.Reservation
+				explore.Assert(a.Reserve(ctx, &r, 1, 4) == nil, "reserve")
+				place := r.Next(1)
+				explore.Assert(a.Close() == nil, "close")
+				closed.Store(true)
+				write(place, 7)
+				_, err = a.Commit(ctx, &r)
+				explore.Assert(errors.Is(err, ErrClosed), "commit: %v", err)
+				x.leave()
+			})
+			s.Go("publisher", func() {
+				for !closed.Load() {
+					atomicx.Relax(0)
+				}
+				definite(x.publish(ctx, 1))
+				x.leave()
+			})
+		}},
 		{"lent role", 3, func(s *explore.S) {
 			// The goroutine is awake and lends the role at every look; a producer that finds the ring in use drains it.
 			x := newExplored(s, pool, 2, 0)
@@ -464,6 +543,12 @@ func TestExplore_Role(t *testing.T) {
 			explore.Run(t, o, explore.Scenario{Name: sc.name, Setup: sc.setup})
 		})
 	}
+}
+
+// write fills in a value of one byte.
+func write(place []byte, b byte) {
+	atomicx.Writes(unsafe.Pointer(&place[0]))
+	place[0] = b
 }
 
 // unknown is the offset of a record that was accepted by TryPublish: it is in the log, nobody was told where.

@@ -22,7 +22,7 @@ var layers = [][]string{
 	{"engine/internal/partition"}, // ... those made of them
 	{"engine/internal/delivery"},
 	{"engine"},
-	{"engine/enginetest", "bench/baseline"},
+	{"engine/enginetest", "bench/baseline", "bench/load/number"},
 	{"bench/load/compare", "bench/load/export", "bench/load/report", "bench/load/slo", "bench/load/stream", "bench/load/sweep"},
 	{"bench/load"},
 	{"bench/load/target", "bench/load/tool"},

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/leatlog/leat/bench/load/number"
 )
 
 // ErrSyntax is wrapped by what Parse returns. The text says what is allowed.
@@ -234,7 +236,7 @@ func percentile(digits string) (float64, bool) {
 	if len(digits) > 2 && strings.Trim(digits, "9") == "" {
 		digits = digits[:2] + "." + digits[2:]
 	}
-	p, err := strconv.ParseFloat(digits, 64)
+	p, err := number.Parse(digits)
 	return p, err == nil && p > 0 && p <= 100
 }
 
@@ -242,8 +244,11 @@ var scales = map[byte]float64{'k': 1e3, 'K': 1e3, 'M': 1e6, 'G': 1e9}
 
 func value(text string, k kind) (float64, error) {
 	if k == latency || k == timespan {
-		d, err := time.ParseDuration(text)
-		if err != nil {
+		d, err := number.Duration(text)
+		switch {
+		case errors.Is(err, number.ErrVanishes):
+			return 0, fmt.Errorf("%q is %w: times are 0s, or 1ns and more", text, err)
+		case err != nil:
 			return 0, fmt.Errorf("%q is no time: it needs a unit, as in 200us, 1.5ms or 2s", text)
 		}
 		return float64(d), nil
@@ -257,8 +262,14 @@ func Number(text string) (float64, error) {
 	if n := len(text); n > 1 && scales[text[n-1]] != 0 {
 		digits, scale = text[:n-1], scales[text[n-1]]
 	}
-	v, err := strconv.ParseFloat(digits, 64)
-	if v *= scale; err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+	v, err := number.Parse(digits)
+	if v *= scale; math.IsInf(v, 0) {
+		err = number.ErrNone
+	}
+	switch {
+	case errors.Is(err, number.ErrVanishes):
+		return 0, fmt.Errorf("%q is %w: it takes a number as in 0, 1e6, 500k or 1M", text, err)
+	case err != nil:
 		return 0, fmt.Errorf("%q is no number: it takes one as in 0, 1e6, 500k or 1M", text)
 	}
 	return v, nil

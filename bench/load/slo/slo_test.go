@@ -75,6 +75,13 @@ func TestParse_Refuses(t *testing.T) {
 		"lost=0,rate>1e6,e2e!": `"e2e!"`,
 		"=3":                   `no metric ""`,
 		"rate>1e308G":          `"1e308G" is no number`,
+		"rate>1e400":           `"1e400" is no number`,
+		"rate>1e-400":          `"1e-400" is too near to 0: it would count as 0: it takes a number`,
+		"allocs=1e-330k":       `"1e-330k" is too near to 0`,
+		"lost<=0.0001e-400":    `"0.0001e-400" is too near to 0`,
+		"e2e.p99<1e-400":       `"1e-400" is no time`,
+		"e2e.p99<0.4ns":        `"0.4ns" is too near to 0: it would count as 0: times are 0s, or 1ns and more`,
+		"cpu>0.0000000001s":    `"0.0000000001s" is too near to 0`,
 
 		"e2e.p99<-1ms":               "no run can meet it, since e2e.p99 is 0 or more: VALUE must be above 0",
 		"e2e.p99<0s":                 "no run can meet it",

@@ -81,10 +81,10 @@ func (a *Arrival) parseRamp(args []string) (err error) {
 		return err
 	}
 	from, to, _ := strings.Cut(args[0], "-")
-	if a.from, err = number("FROM", from, 1e-6, 1e6); err != nil {
+	if a.from, err = between("FROM", from, 1e-6, 1e6); err != nil {
 		return err
 	}
-	if a.to, err = number("TO", to, 1e-6, 1e6); err != nil {
+	if a.to, err = between("TO", to, 1e-6, 1e6); err != nil {
 		return err
 	}
 	if a.steps, err = whole("STEPS", args[1], 2, 10_000); err != nil {

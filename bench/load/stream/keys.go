@@ -95,7 +95,7 @@ func (k *Keys) parseZipf(args []string) (err error) {
 	if err := arguments(args, 2, 2, "zipf:EXPONENT:N"); err != nil {
 		return err
 	}
-	if k.value, err = number("EXPONENT", args[0], 1e-6, 100); err != nil {
+	if k.value, err = between("EXPONENT", args[0], 1e-6, 100); err != nil {
 		return err
 	}
 	if k.n, err = whole("N", args[1], 1, keysMost); err != nil {
@@ -110,7 +110,7 @@ func (k *Keys) parseHot(args []string) (err error) {
 	if err := arguments(args, 3, 3, "hot:SHARE:HOT:N"); err != nil {
 		return err
 	}
-	if k.value, err = number("SHARE", args[0], 0, 1); err != nil {
+	if k.value, err = between("SHARE", args[0], 0, 1); err != nil {
 		return err
 	}
 	if k.n, err = whole("N", args[2], 2, keysMost); err != nil {

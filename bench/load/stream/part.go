@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/leatlog/leat/bench/load/number"
 )
 
 // ErrForm is wrapped by every error of the parsers. The text names the forms that are allowed.
@@ -54,11 +56,11 @@ func fields(text string) (kind string, args []string) {
 	return all[0], all[1:]
 }
 
-// number reads a number that is at least low and at most high.
-func number(name, text string, low, high float64) (float64, error) {
-	v, err := strconv.ParseFloat(text, 64)
+// between reads a number that is at least low and at most high.
+func between(name, text string, low, high float64) (float64, error) {
+	v, err := number.Parse(text)
 	if err != nil || !(v >= low && v <= high) {
-		return 0, fmt.Errorf("%s is %q: must be a number from %v to %v", name, text, low, high)
+		return 0, fmt.Errorf("%s is %q%s: must be a number from %v to %v", name, text, vanishing(err), low, high)
 	}
 	return v, nil
 }
@@ -74,11 +76,19 @@ func whole(name, text string, low, high int) (int, error) {
 
 // duration reads a time above 0.
 func duration(name, text string) (time.Duration, error) {
-	d, err := time.ParseDuration(text)
+	d, err := number.Duration(text)
 	if err != nil || d <= 0 || d > 1000*time.Hour {
-		return 0, fmt.Errorf("%s is %q: must be a time such as 10ms, above 0 and at most 1000h", name, text)
+		return 0, fmt.Errorf("%s is %q%s: must be a time such as 10ms, above 0 and at most 1000h", name, text, vanishing(err))
 	}
 	return d, nil
+}
+
+// vanishing says so of a number that would count as 0 and is not.
+func vanishing(err error) string {
+	if errors.Is(err, number.ErrVanishes) {
+		return ", " + err.Error()
+	}
+	return ""
 }
 
 // arguments says so if there are not as many as a form has.

@@ -92,11 +92,11 @@ func (s *Sizes) parseLogNormal(args []string, least int) (err error) {
 	if err := arguments(args, 2, 3, "lognormal:MEDIAN:SIGMA[:MOST]"); err != nil {
 		return err
 	}
-	median, err := number("MEDIAN", args[0], float64(max(least, 1)), SizeMost)
+	median, err := between("MEDIAN", args[0], float64(max(least, 1)), SizeMost)
 	if err != nil {
 		return err
 	}
-	if s.b, err = number("SIGMA", args[1], 0, 10); err != nil {
+	if s.b, err = between("SIGMA", args[1], 0, 10); err != nil {
 		return err
 	}
 	s.kind, s.least, s.most, s.a = logNormal, least, max(logMost, int(median)), math.Log(median)
@@ -136,7 +136,7 @@ func (s *Sizes) parseBimodal(args []string, least int) (err error) {
 	if s.most, err = whole("LARGE", args[1], s.least, SizeMost); err != nil {
 		return err
 	}
-	s.b, err = number("SHARE", args[2], 0, 1)
+	s.b, err = between("SHARE", args[2], 0, 1)
 	s.kind, s.mean = bimodal, float64(s.least)*(1-s.b)+float64(s.most)*s.b
 	return err
 }

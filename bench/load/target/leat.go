@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strconv"
 	"sync"
-	"time"
 
 	"github.com/leatlog/leat/bench/load"
+	"github.com/leatlog/leat/bench/load/number"
 	"github.com/leatlog/leat/bench/load/stream"
 	"github.com/leatlog/leat/cursor"
 	"github.com/leatlog/leat/engine"
@@ -126,7 +126,7 @@ func durable(s load.Scenario) (*engine.Durable, error) {
 	case "never":
 		d.Sync = engine.Never
 	default:
-		every, err := time.ParseDuration(s.Sync)
+		every, err := number.Duration(s.Sync)
 		if err != nil || every <= 0 {
 			return nil, fmt.Errorf("%w: sync %q: leat knows always, never, or a time such as 10ms", load.ErrUnsupported, s.Sync)
 		}

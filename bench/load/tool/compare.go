@@ -44,7 +44,7 @@ Exit code: 0 B is the same, better, or it cannot be told; 1 B is worse; 2 a run 
 `)
 		return exitOK
 	case err != nil:
-		_ = complain(stderr, "compare", explained(fs, err))
+		_ = complain(stderr, "compare", err)
 		return exitUsage
 	case len(names) != 2:
 		_ = complain(stderr, "compare", fmt.Errorf("compare takes two files that -json has written, not %d", len(names)))

@@ -168,18 +168,3 @@ func allowed(fs *flag.FlagSet, name string) string {
 
 // saysForm reports whether an error says what is allowed.
 func saysForm(err error) bool { return strings.Contains(err.Error(), "must be") }
-
-// explained adds to an error of package flag what the flag may be.
-func explained(fs *flag.FlagSet, err error) error {
-	for _, start := range []string{"for flag -", "flag needs an argument: -", "for -"} {
-		_, rest, ok := strings.Cut(err.Error(), start)
-		if !ok {
-			continue
-		}
-		name, _, _ := strings.Cut(rest, ":")
-		if f := fs.Lookup(strings.TrimSpace(name)); f != nil && !saysForm(err) {
-			return fmt.Errorf("%w; -%s is %s", err, f.Name, allowed(fs, f.Name))
-		}
-	}
-	return errors.New(strings.Join(strings.Fields(err.Error()), " "))
-}

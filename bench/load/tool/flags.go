@@ -208,15 +208,14 @@ func (o *options) parse(args []string, stderr io.Writer, command string, more fu
 	fail := func(format string, a ...any) error {
 		return complain(stderr, command, fmt.Errorf(format, a...))
 	}
-	switch err := fs.Parse(args); {
+	switch rest, err := setFlags(fs, args); {
 	case errors.Is(err, flag.ErrHelp):
 		help(stderr, fs, o.engines)
 		return err
 	case err != nil:
-		return fail("%w", explained(fs, err))
-	}
-	if fs.NArg() > 0 {
-		return fail("unexpected argument %q: flags come as -name value", fs.Arg(0))
+		return fail("%w", err)
+	case len(rest) > 0:
+		return fail("unexpected argument %q: flags come as -name value", rest[0])
 	}
 	given := map[string]bool{}
 	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })

@@ -1,12 +1,14 @@
 package tool
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"math"
 	"strconv"
 
 	"github.com/leatlog/leat/bench/load"
+	"github.com/leatlog/leat/bench/load/number"
 	"github.com/leatlog/leat/bench/load/slo"
 	"github.com/leatlog/leat/bench/load/stream"
 )
@@ -68,7 +70,11 @@ type formed struct {
 
 // Set implements flag.Value.
 func (v formed) Set(text string) error {
-	if v.Value.Set(text) != nil {
+	err := v.Value.Set(text)
+	switch got := v.Value.String(); {
+	case errors.Is(err, number.ErrVanishes), err == nil && (got == "0" || got == "0s") && number.NonZero(text):
+		return fmt.Errorf("%w; must be %s", number.ErrVanishes, v.form)
+	case err != nil:
 		return fmt.Errorf("must be %s", v.form)
 	}
 	return nil

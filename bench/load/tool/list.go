@@ -28,7 +28,7 @@ given to leatload run to change a number.
 `)
 		return exitOK
 	case err != nil:
-		_ = complain(stderr, "list", explained(fs, err))
+		_ = complain(stderr, "list", err)
 		return exitUsage
 	}
 	all := slices.Concat(load.Scenarios(), load.DurableScenarios(), load.GroupScenarios())
@@ -69,11 +69,8 @@ func describe(w io.Writer, s load.Scenario) {
 // parseMixed parses flags that may come before, between and after other arguments, and returns those.
 func parseMixed(fs *flag.FlagSet, args []string) (rest []string, err error) {
 	for {
-		if err := fs.Parse(args); err != nil {
-			return nil, err
-		}
-		if args = fs.Args(); len(args) == 0 {
-			return rest, nil
+		if args, err = setFlags(fs, args); err != nil || len(args) == 0 {
+			return rest, err
 		}
 		rest, args = append(rest, args[0]), args[1:]
 	}

@@ -74,24 +74,61 @@ func TestForms_EveryFlag(t *testing.T) {
 		}
 	})
 	for line, args := range map[string][]string{
-		`invalid value "1e3" for flag -producers: must be a whole number, 1 to 65536`:                       {"-producers", "1e3"},
-		`invalid value "1e30" for flag -messages: must be a whole number, 0 (no limit) to 1e15`:             {"-messages", "1e30"},
-		`invalid value "1.5" for flag -messages: must be a whole number`:                                    {"-messages", "1.5"},
-		`invalid value "1e15" for flag -size: must be a whole number, 24 to 268435456`:                      {"-size", "1e15"},
-		`invalid value "-1" for flag -seed: must be a whole number, 0 to 18446744073709551615`:              {"-seed", "-1"},
-		`invalid value "9999999h" for flag -duration: must be a time above 0s, at most 8760h`:               {"-duration", "9999999h"},
-		`invalid value "1e400" for flag -factor: must be a number above 1, at most 1000`:                    {"sweep", "-factor", "1e400"},
-		`invalid value "x" for flag -threshold: must be a number above 0 and below 1`:                       {"compare", "-threshold", "x", "a", "b"},
-		`invalid boolean value "x" for -json: must be true or false`:                                        {"compare", "-json=x", "a", "b"},
-		`invalid boolean value "x" for -v: must be true or false`:                                           {"list", "-v=x"},
-		`invalid boolean value "x" for -poll: must be true or false`:                                        {"-poll=x"},
-		`flag needs an argument: -rate; -rate is (messages) messages a second, all producers together; a n`: {"-rate"},
+		`-producers "1e3": must be a whole number, 1 to 65536`:                                 {"-producers", "1e3"},
+		`-messages "1e30": must be a whole number, 0 (no limit) to 1e15`:                       {"-messages", "1e30"},
+		`-messages "1.5": must be a whole number`:                                              {"-messages", "1.5"},
+		`-size "1e15": must be a whole number, 24 to 268435456`:                                {"-size", "1e15"},
+		`-seed "-1": must be a whole number, 0 to 18446744073709551615`:                        {"-seed", "-1"},
+		`-duration "9999999h": must be a time above 0s, at most 8760h`:                         {"-duration", "9999999h"},
+		`-factor "1e400": must be a number above 1, at most 1000`:                              {"sweep", "-factor", "1e400"},
+		`-threshold "x": must be a number above 0 and below 1`:                                 {"compare", "-threshold", "x", "a", "b"},
+		`-json "x": must be true or false`:                                                     {"compare", "-json=x", "a", "b"},
+		`-v "x": must be true or false`:                                                        {"list", "-v=x"},
+		`-poll "x": must be true or false`:                                                     {"-poll=x"},
+		`-rate needs a value: it is (messages) messages a second, all producers together; a n`: {"-rate"},
 	} {
 		assert.Contains(t, refused(t, args...), line)
 	}
 	o, err := parse([]string{"-messages", "1.5M"}, io.Discard)
 	require.NoError(t, err)
 	assert.Equal(t, int64(1_500_000), o.scenario.Messages)
+}
+
+// TestRefused_WhatWouldCountAsZero: no number of any flag is 0 unless it says so, and none is infinite.
+func TestRefused_WhatWouldCountAsZero(t *testing.T) {
+	given := func(name, value string) []string {
+		switch name {
+		case "from", "to", "factor", "precision", "runs":
+			return []string{"sweep", "-" + name, value}
+		case "threshold":
+			return []string{"compare", "-" + name, value, "a", "b"}
+		}
+		return []string{"-" + name, value}
+	}
+	for name, form := range forms {
+		if form == yesOrNo {
+			continue
+		}
+		for _, value := range []string{"1e-400", "0.1ns", "1e400", "1e400s"} {
+			line := refused(t, given(name, value)...)
+			assert.Contains(t, line, "-"+name+" \""+value+"\": ", value)
+			assert.Contains(t, line, form, value)
+		}
+	}
+	for line, args := range map[string][]string{
+		"too near to 0: it would count as 0; must be a number, 0 (as fast as possible)":        {"-rate", "1e-400"},
+		"too near to 0: it would count as 0; must be a whole number, 0 (no limit)":             {"-messages", "1e-400"},
+		"too near to 0: it would count as 0; must be a number from 0 to 0.9":                   {"-fail", "1e-400"},
+		"too near to 0: it would count as 0; must be a time from 0s on":                        {"-warmup", "0.1ns"},
+		"too near to 0: it would count as 0; must be a time from 0s on, at most 8760h, such a": {"-slow", "0.1ns"},
+		`"e2e.p99<0.1ns": "0.1ns" is too near to 0`:                                            {"-slo", "e2e.p99<0.1ns"},
+		`"rate>1e-400": "1e-400" is too near to 0`:                                             {"-slo", "rate>1e-400"},
+		`SHARE is "1e-400", too near to 0: it would count as 0: must be a number from 0 to 1`:  {"-keys", "hot:1e-400:10:1000"},
+		`leat knows always, never, or a time such as 10ms`:                                     {"-sync", "0.1ns"},
+		`-memlimit "1e-400": must be a number of bytes above 0`:                                {"-memlimit", "1e-400"},
+	} {
+		assert.Contains(t, refused(t, args...), line)
+	}
 }
 
 // TestForms_AgreeWithTheScenario: what a form says is the largest, or the least, is taken, and no more than that.
@@ -166,7 +203,7 @@ func TestRefused_Numbers(t *testing.T) {
 		"-runs is 10001: must be 1 to 10000":                                                                                              {"sweep", "-runs", "10001"},
 	} {
 		if line == "SIZE" {
-			line = `for flag -sizes: stream: not a known form: "1073741824": size is "1073741824": must be a whole number from 24 to 268435456`
+			line = `-sizes "1073741824": stream: not a known form: "1073741824": size is "1073741824": must be a whole number from 24 to 268435456`
 		}
 		assert.Contains(t, refused(t, args...), line)
 	}
@@ -211,8 +248,8 @@ func TestParse_AnyFlags(t *testing.T) {
 func TestRefused_Objectives(t *testing.T) {
 	const plain = "it must be about e2e, publish, allocs, bytes, cores, corrupt, cpu, duplicated, faults, gap, lag, lost, published, rate, reordered"
 	for line, args := range map[string][]string{
-		`for flag -slo: slo: syntax: "e2e.p99<-1ms": no run can meet it`:                           {"-slo", "e2e.p99<-1ms"},
-		`for flag -slo: slo: syntax: "rate>-1": every run meets it`:                                {"-slo", "rate>-1"},
+		`-slo "e2e.p99<-1ms": slo: syntax: "e2e.p99<-1ms": no run can meet it`:                     {"-slo", "e2e.p99<-1ms"},
+		`-slo "rate>-1": slo: syntax: "rate>-1": every run meets it`:                               {"-slo", "rate>-1"},
 		`-slo "done.p99<1ms": this run has no done, which is of scenarios with a group; ` + plain:  {"-slo", "lost=0,done.p99<1ms"},
 		`-slo "overlapped=0": this run has no overlapped, which is of scen`:                        {"-slo", "overlapped=0"},
 		`-slo "delay.p99<1h": this run has no delay, which needs -rate; ` + plain:                  {"-slo", "delay.p99<1h"},
@@ -281,7 +318,7 @@ func TestRefused_Files(t *testing.T) {
 		strings.Repeat("x", 4097):         "line 1: a key of 4097 bytes: must be at most 4096",
 	} {
 		line := refused(t, "-keys", "file:"+write("keys", text))
-		assert.Contains(t, line, "for flag -keys: ")
+		assert.Contains(t, line, `-keys "file:`)
 		assert.Contains(t, line, want)
 	}
 	line := refused(t, "-sizes", "file:"+write("sizes", "64\n\x7fELF"+strings.Repeat("\x00", 4000)))

@@ -39,7 +39,7 @@ from anywhere. Of a search that leatload sweep -json has written it makes the pa
 		flagList(stderr, fs)
 		return exitOK
 	case err != nil:
-		_ = complain(stderr, "report", explained(fs, err))
+		_ = complain(stderr, "report", err)
 		return exitUsage
 	case len(names) == 0:
 		_ = complain(stderr, "report", errors.New("report takes one or more files that -json has written"))

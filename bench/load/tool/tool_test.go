@@ -258,7 +258,7 @@ func TestCompare(t *testing.T) {
 		"takes two files": {"compare", a},
 		"no such file":    {"compare", a, a + "x"},
 		"-threshold is 2: must be above 0 and below": {"compare", "-threshold", "2", a, b},
-		"for flag -threshold":                        {"compare", "-threshold", "x", a, b},
+		`-threshold "x": must be`:                    {"compare", "-threshold", "x", a, b},
 		"leatload compare -h says":                   {"compare", "-frobnicate"},
 	} {
 		code, _, stderr := call(args...)

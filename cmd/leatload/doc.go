@@ -48,14 +48,18 @@
 // # Exit code
 //
 //   - 0: all messages arrived as they should.
-//   - 1: the run failed (the target reported an error), or a file could not be written.
-//   - 2: messages were lost, duplicated, reordered or damaged, or a group did what its mode does not allow; or the arguments
-//     make no sense.
+//   - 1: something failed as it ran (the target reported an error), or what it was to show, a file, a profile or standard output,
+//     could not be written.
+//   - 2: messages were lost, duplicated, reordered or damaged, or a group did what its mode does not allow. Or a flag is wrong, which
+//     includes a file or directory that cannot be read, written or made: then nothing has run.
 //   - 3: all messages arrived as they should, but the rate that was asked for was not reached, or handlers did not get through what
 //     was sent.
 //   - 99: an objective of -slo was missed, and there is no fault. Of sweep: not even low rates met.
 //
-// Those of compare are 0 (no difference, better, or it cannot be told), 1 (worse), 2 (a run has faults) and 3 (not comparable).
+// Where several are true, what says more goes first: 2, 99, 3, 1. What could not be written is told on standard error in any case.
+//
+// Those of compare are 0 (no difference, better, or it cannot be told), 1 (worse, or not written), 2 (a run has faults, or a flag or
+// file is wrong) and 3 (not comparable).
 //
 // After Ctrl-C the run drains for a moment, and shows and judges what there was until then. A second Ctrl-C kills.
 package main

@@ -39,8 +39,8 @@ differently, are not compared.
 `)
 		flagList(stderr, fs)
 		fmt.Fprint(stderr, `
-Exit code: 0 B is the same, better, or it cannot be told; 1 B is worse; 2 a run has faults (or the arguments make no sense);
-3 the runs are not comparable.
+Exit code: 0 B is the same, better, or it cannot be told; 1 B is worse (or nothing could be written); 2 a run has faults (or a flag
+or a file is wrong); 3 the runs are not comparable.
 `)
 		return exitOK
 	case err != nil:
@@ -71,21 +71,19 @@ Exit code: 0 B is the same, better, or it cannot be told; 1 B is worse; 2 a run 
 		}
 	}
 	c := compare.Compare(runs[0], runs[1], o)
+	var text bytes.Buffer
 	if *asJSON {
-		e := json.NewEncoder(stdout)
+		e := json.NewEncoder(&text)
 		e.SetIndent("", "  ")
 		err = e.Encode(c)
 	} else {
-		err = c.WriteText(stdout)
-		if err == nil && c.Verdict == compare.Incomparable {
-			_, err = fmt.Fprintln(stdout, "(leatload compare -anyway compares them all the same)")
+		err = c.WriteText(&text)
+		if c.Verdict == compare.Incomparable {
+			fmt.Fprintln(&text, "(leatload compare -anyway compares them all the same)")
 		}
 	}
-	if err != nil {
-		fmt.Fprintf(stderr, "leatload: %v\n", err)
-		return exitFailed
-	}
-	return c.Exit()
+	_, _ = stdout.Write(text.Bytes()) // what it cannot write is told at the end
+	return failing(stderr, c.Exit(), err)
 }
 
 // flagList lists flags with what they are, but those that are left out.

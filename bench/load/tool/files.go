@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 )
 
 // fileOf is a file that a flag names, or, without one, an argument.
@@ -58,61 +59,131 @@ func resolved(name string) string {
 	return filepath.Join(dir, filepath.Base(name))
 }
 
-// outFile is a file that is opened before a run, not after minutes of it. It keeps what it has until there is something to write, and is
-// removed if there never is and it was not there before.
-type outFile struct {
-	f       *os.File
-	created bool
-	begun   bool
-	closed  bool
-}
-
-// openOut opens the file of a flag; - is standard output, and nothing is nil.
+// openOut opens the file of a flag; - is standard output. What cannot be written into it is what Close returns, whoever writes: some do
+// not look at that.
 func openOut(flag, name string, stdout io.Writer) (io.WriteCloser, error) {
-	switch name {
-	case "":
-		return nil, nil
-	case "-":
-		return nopCloser{stdout}, nil
+	if name == "-" {
+		return &toStdout{flag, stdout}, nil
 	}
 	_, missing := os.Lstat(name)
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o666)
 	if err != nil {
-		return nil, fmt.Errorf("-%s: must be a file that can be written: %w", flag, err)
+		return nil, fmt.Errorf("-%s %q: must be a file that can be written: %w", flag, name, err)
 	}
-	return &outFile{f: f, created: errors.Is(missing, fs.ErrNotExist)}, nil
+	return &outFile{flag: flag, f: f, created: errors.Is(missing, fs.ErrNotExist)}, nil
+}
+
+// finished closes an output and returns what went wrong: with writing into it, or else, which is err, with making what is written.
+func finished(flag string, to io.Closer, err error) error {
+	if closeErr := to.Close(); closeErr != nil {
+		return closeErr
+	}
+	if err != nil {
+		return fmt.Errorf("-%s: %w", flag, err)
+	}
+	return nil
+}
+
+// notWritten says that an output is not what it should be.
+func notWritten(what string, err error) error {
+	return fmt.Errorf("%s could not be written: %w", what, err)
+}
+
+// outFile is a file that is opened before a run. It keeps what it has until there is something to write, and is removed if there never is
+// and it was not there before.
+type outFile struct {
+	flag    string
+	f       *os.File
+	created bool
+
+	mu     sync.Mutex // profiles and traces are written by the runtime's goroutines
+	begun  bool
+	closed bool
+	err    error // the first one; what comes after it is not written
 }
 
 // Write implements io.Writer.
-func (o *outFile) Write(p []byte) (int, error) {
-	if !o.begun {
+func (o *outFile) Write(p []byte) (n int, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.err == nil && !o.begun {
 		o.begun = true
 		if info, err := o.f.Stat(); err == nil && info.Mode().IsRegular() {
-			if err := o.f.Truncate(0); err != nil {
-				return 0, err
-			}
+			o.err = o.f.Truncate(0)
 		}
 	}
-	return o.f.Write(p)
+	if o.err == nil {
+		n, o.err = o.f.Write(p)
+	}
+	return n, o.err
 }
 
-// Close implements io.Closer. It may be called again.
+// Close implements io.Closer. It may be called again, and then does nothing.
 func (o *outFile) Close() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	if o.closed {
 		return nil
 	}
 	o.closed = true
-	err := o.f.Close()
-	if o.created && !o.begun {
-		err = errors.Join(err, os.Remove(o.f.Name()))
+	if err := o.f.Close(); o.err == nil {
+		o.err = err
 	}
+	if o.created && !o.begun {
+		if err := os.Remove(o.f.Name()); o.err == nil {
+			o.err = err
+		}
+	}
+	if o.err != nil {
+		return notWritten("-"+o.flag, o.err)
+	}
+	return nil
+}
+
+// printed is standard output or standard error. It remembers what could not be written, whether or not who wrote it looks at that.
+type printed struct {
+	w    io.Writer
+	name string
+
+	mu  sync.Mutex // a run is watched by others
+	err error      // the first one, until somebody tells of it
+}
+
+// Write implements io.Writer.
+func (p *printed) Write(b []byte) (int, error) {
+	n, err := p.w.Write(b)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.err == nil {
+		p.err = err
+	}
+	return n, err
+}
+
+// lost returns what could not be written, to who will tell of it.
+func (p *printed) lost() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	err := p.err
+	p.err = nil
 	return err
 }
 
-// nopCloser is a writer whose Close does nothing.
-type nopCloser struct{ io.Writer }
+// toStdout is standard output as the file of a flag.
+type toStdout struct {
+	flag string
+	io.Writer
+}
 
-func (nopCloser) Close() error { return nil }
+// Close implements io.Closer. It says what could not be written.
+func (t *toStdout) Close() error {
+	if p, ok := t.Writer.(*printed); ok {
+		if err := p.lost(); err != nil {
+			return notWritten("-"+t.flag, err)
+		}
+	}
+	return nil
+}
 
 // makeDir makes a directory, and those above it that are missing, and tries whether there can be others in it. What it returns removes
 // those it has made, as far as they are empty.

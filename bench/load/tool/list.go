@@ -25,6 +25,8 @@ given to leatload run to change a number.
 
   leatload list
   leatload list -v churn
+
+Exit code: 0, 1 it could not be written, 2 there is no such flag or scenario.
 `)
 		return exitOK
 	case err != nil:

@@ -19,7 +19,11 @@ type view struct {
 
 // newView returns a view on w.
 func newView(w io.Writer) *view {
-	f, ok := w.(*os.File)
+	under := w
+	if p, ok := w.(*printed); ok {
+		under = p.w
+	}
+	f, ok := under.(*os.File)
 	return &view{w: w, repaint: ok && isTerminal(f) && os.Getenv("TERM") != "dumb"}
 }
 
@@ -44,7 +48,7 @@ func (v *view) show(w load.Window) {
 		b.WriteString("\x1b[2K" + l + "\n")
 	}
 	v.painted = len(lines)
-	_, _ = io.WriteString(v.w, b.String()) // a view that nobody sees is no error
+	_, _ = io.WriteString(v.w, b.String()) // what it cannot write is told at the end
 }
 
 // extra is what a plain line has besides the window's own.

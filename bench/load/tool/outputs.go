@@ -2,6 +2,7 @@ package tool
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -18,21 +19,35 @@ import (
 // outputs are the files that a run, or a search, is to write.
 type outputs struct{ json, csv, hgrm, hlog, page string }
 
-// files lists them all.
-func (o *outputs) files() []fileOf {
-	list := []fileOf{{"json", o.json}, {"csv", o.csv}, {"hlog", o.hlog}, {"o", o.page}}
-	for _, x := range o.hgrms() {
-		list = append(list, fileOf{"hgrm", x.file})
+// output is a file to write.
+type output struct {
+	fileOf
+	write func(io.Writer, *load.Result) error // nil for what is no result of a run, or is written as it goes on
+}
+
+// all lists those that are asked for.
+func (o *outputs) all() (list []output) {
+	add := func(flag, name string, write func(io.Writer, *load.Result) error) {
+		if name != "" {
+			list = append(list, output{fileOf{flag, name}, write})
+		}
+	}
+	add("json", o.json, func(w io.Writer, r *load.Result) error { return r.WriteJSON(w) })
+	add("csv", o.csv, func(w io.Writer, r *load.Result) error { return export.CSV(w, r.Windows) })
+	add("hlog", o.hlog, nil)
+	add("o", o.page, nil)
+	for _, of := range []string{"e2e", "publish", "delay"} {
+		if strings.Contains(o.hgrm, "%") || of == "e2e" {
+			add("hgrm", strings.Replace(o.hgrm, "%", of, 1), hgrm(of))
+		}
 	}
 	return list
 }
 
-// hgrms lists the files of percentiles, and of which latency each is.
-func (o *outputs) hgrms() (list []struct{ of, file string }) {
-	for _, of := range []string{"e2e", "publish", "delay"} {
-		if strings.Contains(o.hgrm, "%") || of == "e2e" && o.hgrm != "" {
-			list = append(list, struct{ of, file string }{of, strings.Replace(o.hgrm, "%", of, 1)})
-		}
+// files lists them as files.
+func (o *outputs) files() (list []fileOf) {
+	for _, x := range o.all() {
+		list = append(list, x.fileOf)
 	}
 	return list
 }
@@ -63,62 +78,6 @@ func (o *outputs) check() error {
 		}
 	}
 	return nil
-}
-
-// writer is one output.
-type writer struct {
-	name  string // of the flag
-	to    io.WriteCloser
-	write func(io.Writer, *load.Result) error
-}
-
-// open opens all files, before the run, not after minutes of it. What goes to the log while the run goes on is added to s.
-func (o *outputs) open(s *load.Scenario, stdout io.Writer) (ws []writer, err error) {
-	add := func(name, file string, write func(io.Writer, *load.Result) error) {
-		if err != nil || file == "" {
-			return
-		}
-		var to io.WriteCloser
-		if to, err = openOut(name, file, stdout); err == nil {
-			ws = append(ws, writer{name, to, write})
-		}
-	}
-	add("json", o.json, func(w io.Writer, r *load.Result) error { return r.WriteJSON(w) })
-	add("csv", o.csv, func(w io.Writer, r *load.Result) error { return export.CSV(w, r.Windows) })
-	for _, x := range o.hgrms() {
-		add("hgrm", x.file, hgrm(x.of))
-	}
-	var log *logger
-	if o.hlog != "" {
-		log = &logger{scenario: s.Name}
-		add("hlog", o.hlog, func(io.Writer, *load.Result) error { return log.end() })
-	}
-	if err != nil {
-		return nil, errors.Join(err, closeAll(ws))
-	}
-	if log != nil {
-		log.w = bufio.NewWriter(ws[len(ws)-1].to)
-		s.Intervals = log.interval
-	}
-	return ws, nil
-}
-
-func closeAll(ws []writer) (err error) {
-	for _, w := range ws {
-		err = errors.Join(err, w.to.Close())
-	}
-	return err
-}
-
-// finish writes and closes all.
-func finish(ws []writer, r *load.Result) error {
-	var errs []error
-	for _, w := range ws {
-		if err := errors.Join(w.write(w.to, r), w.to.Close()); err != nil {
-			errs = append(errs, fmt.Errorf("-%s: %w", w.name, err))
-		}
-	}
-	return errors.Join(errs...)
 }
 
 func hgrm(which string) func(io.Writer, *load.Result) error {
@@ -157,4 +116,4 @@ func (l *logger) interval(from, to time.Duration, e2e, publish, delay *load.Hist
 	}
 }
 
-func (l *logger) end() error { return errors.Join(l.err, l.w.Flush()) }
+func (l *logger) end() error { return cmp.Or(l.err, l.w.Flush()) }

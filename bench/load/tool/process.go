@@ -147,8 +147,8 @@ func ranges(in func(int) bool, n int) string {
 	return strings.Join(parts, ",")
 }
 
-// apply does it. What it returns ends it: it writes what was to be written, and makes everything as it was.
-func (p *process) apply() (end func() error, err error) {
+// apply does it, with the files that are open. What it returns ends it: it writes what was to be written, and makes everything as it was.
+func (p *process) apply(files map[string]io.WriteCloser) (end func() error, err error) {
 	var undo []func() error
 	end = func() error {
 		var errs []error
@@ -185,31 +185,22 @@ func (p *process) apply() (end func() error, err error) {
 		later(func() { debug.SetMemoryLimit(before) })
 	}
 	for _, x := range []struct {
-		name, file string
-		start      func(io.Writer) error
-		stop       func(io.Writer) error
+		name  string
+		start func(io.Writer) error
+		stop  func(io.Writer) error
 	}{
-		{"memprofile", p.heap, func(io.Writer) error { return nil }, func(w io.Writer) error { runtime.GC(); return pprof.WriteHeapProfile(w) }},
-		{"trace", p.trace, trace.Start, func(io.Writer) error { trace.Stop(); return nil }},
-		{"cpuprofile", p.cpu, pprof.StartCPUProfile, func(io.Writer) error { pprof.StopCPUProfile(); return nil }},
+		{"memprofile", func(io.Writer) error { return nil }, func(w io.Writer) error { runtime.GC(); return pprof.WriteHeapProfile(w) }},
+		{"trace", trace.Start, func(io.Writer) error { trace.Stop(); return nil }},
+		{"cpuprofile", pprof.StartCPUProfile, func(io.Writer) error { pprof.StopCPUProfile(); return nil }},
 	} {
-		if x.file == "" {
+		f, ok := files[x.name]
+		if !ok {
 			continue
 		}
-		f, err := openOut(x.name, x.file, nil)
-		if err != nil {
-			return nil, errors.Join(err, end())
-		}
 		if err = x.start(f); err != nil {
-			_ = f.Close()
 			return fail(x.name, err)
 		}
-		undo = append(undo, func() error {
-			if err := errors.Join(x.stop(f), f.Close()); err != nil {
-				return fmt.Errorf("-%s: %w", x.name, err)
-			}
-			return nil
-		})
+		undo = append(undo, func() error { return finished(x.name, f, x.stop(f)) }) // of these, only the file knows what was not written
 	}
 	return end, nil
 }

@@ -3,11 +3,11 @@ package tool
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -37,6 +37,7 @@ from anywhere. Of a search that leatload sweep -json has written it makes the pa
 
 `)
 		flagList(stderr, fs)
+		fmt.Fprint(stderr, "\nExit code: 0 there is a page; 1 it could not be written; 2 a flag or a file is wrong.\n")
 		return exitOK
 	case err != nil:
 		_ = complain(stderr, "report", err)
@@ -60,10 +61,13 @@ from anywhere. Of a search that leatload sweep -json has written it makes the pa
 		_ = complain(stderr, "report", err)
 		return exitUsage
 	}
-	err = writeTo(*out, stdout, func(w io.Writer) error { return p.write(w, report.Options{Title: *title, Foot: foot()}) })
+	to, err := openOut("o", *out, stdout)
 	if err != nil {
-		fmt.Fprintf(stderr, "leatload: -o: must be a file that can be written: %v\n", err)
-		return exitFailed
+		_ = complain(stderr, "report", err)
+		return exitUsage
+	}
+	if err := p.writeTo(to, report.Options{Title: *title, Foot: foot()}); err != nil {
+		return failing(stderr, exitFailed, err)
 	}
 	if *out != "-" {
 		fmt.Fprintln(stdout, "wrote", *out)
@@ -110,24 +114,14 @@ func readPage(names []string) (p pageOf, err error) {
 	return p, nil
 }
 
-func (p pageOf) write(w io.Writer, o report.Options) error {
+// writeTo writes the page into the file of -o, and closes it.
+func (p pageOf) writeTo(to io.WriteCloser, o report.Options) error {
+	w := bufio.NewWriter(to)
+	write := func() error { return report.Write(w, p.runs, o) }
 	if p.search != nil {
-		return report.WriteSweep(w, p.runs, p.search.head(), o)
+		write = func() error { return report.WriteSweep(w, p.runs, p.search.head(), o) }
 	}
-	return report.Write(w, p.runs, o)
+	return finished("o", to, cmp.Or(write(), w.Flush()))
 }
 
 func foot() string { return "Made by leatload, " + time.Now().UTC().Format("2006-01-02 15:04 UTC") }
-
-// writeTo writes a file, or standard output.
-func writeTo(name string, stdout io.Writer, write func(io.Writer) error) error {
-	if name == "-" {
-		return write(stdout)
-	}
-	f, err := os.Create(name)
-	if err != nil {
-		return err
-	}
-	b := bufio.NewWriter(f)
-	return errors.Join(write(b), b.Flush(), f.Close())
-}

@@ -6,17 +6,17 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/leatlog/leat/bench/load"
 	"github.com/leatlog/leat/bench/load/slo"
 )
 
-// Exit codes of run and sweep; those of compare are its own.
+// Exit codes of run and sweep; those of compare are its own. What is wrong with the flags, files included, is found before anything runs,
+// and is exitUsage; what fails later is exitFailed.
 const (
 	exitOK         = 0
-	exitFailed     = 1
+	exitFailed     = 1        // while it ran, or as what came of it was written
 	exitWrong      = 2        // wrong counters
 	exitUsage      = 2        // as package flag has it
 	exitRateMissed = 3        // or handlers did not finish
@@ -34,6 +34,18 @@ func Run(ctx context.Context, targets []load.Target, args []string, stdout, stde
 	if len(targets) == 0 {
 		panic("tool: no target to load")
 	}
+	out, errs := &printed{w: stdout, name: "standard output"}, &printed{w: stderr, name: "standard error"}
+	code := command(ctx, targets, args, out, errs)
+	for _, p := range []*printed{out, errs} {
+		if err := p.lost(); err != nil {
+			code = failing(stderr, code, notWritten(p.name, err))
+		}
+	}
+	return code
+}
+
+// command is a sub-command with its arguments.
+func command(ctx context.Context, targets []load.Target, args []string, stdout, stderr io.Writer) int {
 	o := options{engines: targets}
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 		switch name := args[0]; name {
@@ -41,7 +53,7 @@ func Run(ctx context.Context, targets []load.Target, args []string, stdout, stde
 			args = args[1:]
 		case "help":
 			if len(args) > 1 && args[1] != "run" {
-				return Run(ctx, targets, []string{args[1], "-h"}, stdout, stderr)
+				return command(ctx, targets, []string{args[1], "-h"}, stdout, stderr)
 			}
 			args = []string{"-h"}
 		case "sweep":
@@ -87,25 +99,14 @@ func (o options) run(ctx context.Context, stdout, stderr io.Writer) int {
 	if o.out.toStdout() {
 		text = stderr // standard output is that alone
 	}
-	fail := func(err error) int {
-		fmt.Fprintf(stderr, "leatload: %v\n", err)
-		return exitFailed
+	b, code := o.begin("run", stdout, stderr)
+	if b == nil {
+		return code
 	}
+	defer b.close() // again, if the run has a result
 	s := o.scenario
-	files, err := o.out.open(&s, stdout)
-	if err != nil {
-		return fail(err)
-	}
-	defer func() { _ = closeAll(files) }() // again, if the run has a result
-	removeDir, err := o.makeDir()
-	if err != nil {
-		_ = fail(err)
-		return exitUsage
-	}
-	defer removeDir()
-	end, err := o.process.apply()
-	if err != nil {
-		return fail(err)
+	if b.log != nil {
+		s.Intervals = b.log.interval
 	}
 	if !o.quiet {
 		fmt.Fprintf(text, "leatload: %s on %s, %v warm-up and %v measured; Ctrl-C ends it with the result so far\n",
@@ -116,45 +117,37 @@ func (o options) run(ctx context.Context, stdout, stderr io.Writer) int {
 		s.Live = newView(text).show
 	}
 	res, err := o.measure(ctx, s)
-	ended := end()
+	ended := b.end()
 	if err != nil {
 		fmt.Fprintf(stderr, "leatload: %v\n", err)
-		if res.SchemaVersion == 0 { // there is no result
-			return exitCode(load.Result{RateHeld: true}, err)
+	}
+	if err != nil && res.SchemaVersion == 0 { // there is no result
+		code = exitCode(load.Result{RateHeld: true}, err)
+	} else {
+		if !o.quiet {
+			fmt.Fprintln(text)
 		}
-	}
-	if !o.quiet {
-		fmt.Fprintln(text)
-	}
-	code := exitCode(res, err)
-	if o.judge(text, res) && (code == exitOK || code == exitRateMissed) {
-		code = exitMissed
-	}
-	if err := errors.Join(ended, finish(files, &res)); err != nil {
-		fmt.Fprintf(stderr, "leatload: %v\n", err)
-		if code == exitOK {
-			code = exitFailed
+		code = exitCode(res, err)
+		if o.judge(text, res) && (code == exitOK || code == exitRateMissed) {
+			code = exitMissed
 		}
+		ended = errors.Join(ended, b.write(&res))
 	}
-	return code
+	return failing(stderr, code, ended)
 }
 
-// makeDir makes the directory for files that messages are kept in. What it returns removes what it has made.
-func (o options) makeDir() (undo func(), err error) {
-	s := &o.scenario
-	switch {
-	case s.Sync == "":
-		return func() {}, nil
-	case s.Dir == "":
-		if undo, err = makeDir(os.TempDir()); err != nil {
-			err = fmt.Errorf("-dir is empty, and -sync needs one: must be a directory, since that for temporary files takes none: %w", err)
-		}
-		return undo, err
+// failing tells of errors, each in a line, and returns the exit code of what failed besides, if it says that all is well.
+func failing(stderr io.Writer, code int, err error) int {
+	if err == nil {
+		return code
 	}
-	if undo, err = makeDir(s.Dir); err != nil {
-		err = fmt.Errorf("-dir %q: must be a directory in which files can be made, or can be one: %w", s.Dir, err)
+	for line := range strings.Lines(err.Error()) {
+		fmt.Fprintf(stderr, "leatload: %s\n", strings.TrimSpace(line))
 	}
-	return undo, err
+	if code == exitOK {
+		return exitFailed
+	}
+	return code
 }
 
 // measure makes one run.
@@ -167,9 +160,7 @@ func (o options) measure(ctx context.Context, s load.Scenario) (load.Result, err
 
 // judge writes the result, and what became of the objectives, and reports whether one of them was missed.
 func (o options) judge(w io.Writer, res load.Result) (missed bool) {
-	if err := res.WriteText(w); err != nil {
-		return false // who reads no result needs no judgement
-	}
+	_ = res.WriteText(w) // what it cannot write is told at the end
 	checks, met := o.slo.Check(res.Figure)
 	for i, c := range checks {
 		if i == 0 {

@@ -246,7 +246,7 @@ func TestRun_JSONFile(t *testing.T) {
 	assert.Positive(t, res.Sent)
 
 	code, _, stderr := call(with("-engine", "chan", "-json", filepath.Join(t.TempDir(), "no", "such", "folder"))...)
-	assert.Equal(t, exitFailed, code)
+	assert.Equal(t, exitUsage, code)
 	assert.Contains(t, stderr, "-json")
 }
 

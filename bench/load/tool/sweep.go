@@ -89,30 +89,11 @@ func (o *options) sweep(ctx context.Context, c sweep.Config, stdout, stderr io.W
 	if o.out.toStdout() {
 		text = stderr
 	}
-	fail := func(err error) int {
-		fmt.Fprintf(stderr, "leatload: %v\n", err)
-		return exitFailed
+	b, code := o.begin("sweep", stdout, stderr)
+	if b == nil {
+		return code
 	}
-	jsonTo, err := openOut("json", o.out.json, stdout)
-	if err != nil {
-		return fail(err)
-	}
-	defer closeOut(jsonTo)
-	pageTo, err := openOut("o", o.out.page, stdout)
-	if err != nil {
-		return fail(err)
-	}
-	defer closeOut(pageTo)
-	removeDir, err := o.makeDir()
-	if err != nil {
-		_ = fail(err)
-		return exitUsage
-	}
-	defer removeDir()
-	end, err := o.process.apply()
-	if err != nil {
-		return fail(err)
-	}
+	defer b.close()
 	if !o.quiet {
 		fmt.Fprintf(text, "leatload: the highest rate at which %s on %s meets %s\n", o.scenario.Name, o.target.Name(), o.slo)
 		c.Step = func(r sweep.Run) { step(text, r) }
@@ -138,8 +119,8 @@ func (o *options) sweep(ctx context.Context, c sweep.Config, stdout, stderr io.W
 	})
 	interrupted := ctx.Err() != nil
 	if err != nil && !interrupted {
-		_ = end()
-		return fail(err)
+		fmt.Fprintf(stderr, "leatload: %v\n", err)
+		return failing(stderr, exitFailed, b.end())
 	}
 	if !o.quiet {
 		fmt.Fprintln(text)
@@ -148,16 +129,13 @@ func (o *options) sweep(ctx context.Context, c sweep.Config, stdout, stderr io.W
 	if interrupted {
 		fmt.Fprintln(text, "INTERRUPTED")
 	}
-	if err := errors.Join(end(), o.writeSweep(knee, jsonTo, pageTo)); err != nil {
-		return fail(err)
-	}
 	switch {
 	case wrong:
-		return exitWrong
+		code = exitWrong
 	case knee.Knee == 0 && !interrupted:
-		return exitMissed
+		code = exitMissed
 	}
-	return exitOK
+	return failing(stderr, code, errors.Join(b.end(), o.writeSweep(knee, b.out("json"), b.out("o"))))
 }
 
 // step shows a run of the search.
@@ -188,34 +166,22 @@ func verdict(met bool, res *load.Result) string {
 	return "met"
 }
 
-// closeOut closes an output, if there is one.
-func closeOut(w io.WriteCloser) {
-	if w != nil {
-		_ = w.Close() // after what was written has been closed, it does nothing
-	}
-}
-
 // writeSweep writes the JSON and the page, as far as they are asked for.
 func (o *options) writeSweep(k sweep.Knee, jsonTo, pageTo io.WriteCloser) error {
 	all, runs, err := sweptOf(k, o.slo.String())
 	if err != nil {
 		return err
 	}
+	var errs []error
 	if jsonTo != nil {
 		e := json.NewEncoder(jsonTo)
 		e.SetIndent("", "  ")
-		if err := errors.Join(e.Encode(all), jsonTo.Close()); err != nil {
-			return fmt.Errorf("-json: %w", err)
-		}
+		errs = append(errs, finished("json", jsonTo, e.Encode(all)))
 	}
-	if pageTo == nil || len(runs) == 0 {
-		return nil
+	if pageTo != nil && len(runs) > 0 {
+		errs = append(errs, pageOf{runs, &all}.writeTo(pageTo, report.Options{Foot: foot()}))
 	}
-	err = report.WriteSweep(pageTo, runs, all.head(), report.Options{Foot: foot()})
-	if err = errors.Join(err, pageTo.Close()); err != nil {
-		return fmt.Errorf("-o: %w", err)
-	}
-	return nil
+	return errors.Join(errs...)
 }
 
 func sweepUsage(w io.Writer, fs *flag.FlagSet, _ engines) {
@@ -234,6 +200,7 @@ All flags of leatload run that say what to load apply, but -rate: that is what i
 `, sweepSLO, sweepDuration)
 	flagList(w, fs, "rate", "csv", "hgrm", "hlog")
 	fmt.Fprint(w, `
-Exit code: 0 found, or as high as -to; 1 a run failed; 2 a run was wrong (or the arguments make no sense); 99 not even low rates met.
+Exit code: 0 found, or as high as -to; 1 a run failed, or what it was to show could not be written; 2 a run was wrong (or a flag is
+wrong, also a file or directory that cannot be had: then nothing has run); 99 not even low rates met.
 `)
 }

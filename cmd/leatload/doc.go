@@ -56,7 +56,8 @@
 //     was sent.
 //   - 99: an objective of -slo was missed, and there is no fault. Of sweep: not even low rates met.
 //
-// Where several are true, what says more goes first: 2, 99, 3, 1. What could not be written is told on standard error in any case.
+// Where several are true, the first of these counts: faults, a run that failed, 99, 3, something that could not be written. The last is
+// told on standard error in any case.
 //
 // Those of compare are 0 (no difference, better, or it cannot be told), 1 (worse, or not written), 2 (a run has faults, or a flag or
 // file is wrong) and 3 (not comparable).

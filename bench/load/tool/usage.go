@@ -89,7 +89,8 @@ When publishing is over, a run with a group ends what made it slow, lets everyth
 
 Exit code: 0 all is well, 1 something failed as it ran, or what it was to show could not be written, 2 one of the counters above is
 not 0 (or a flag is wrong, also a file or directory that cannot be had: then nothing has run), 99 an objective of -slo was missed, 3
-the rate was not reached, or handlers did not get through what was sent (unfinished). What says more goes first: 2, 99, 3, 1.
+the rate was not reached, or handlers did not get through what was sent (unfinished). What could not be written is told on standard
+error in any case.
 
 After Ctrl-C the run drains for a moment and shows the result so far, and the code says the same of that; a rate counts as reached if
 it was until then, and what was still under way does not count. A second Ctrl-C kills.

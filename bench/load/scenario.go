@@ -163,7 +163,7 @@ func (s Scenario) withDefaults() (Scenario, error) {
 	check(least >= MinSize && s.Size <= maxSize, "size is %d: must be %d to %d", least, MinSize, maxSize)
 	check(s.Rate >= 0 && s.Rate <= 1e12, "rate is %v: must be 0 (as fast as possible) to 1e12", s.Rate)
 	check(s.Sync == "" || s.Group.Kind == "", "sync is %q: a scenario with a group is in memory", s.Sync)
-	check(s.Sync != "" || s.Dir == "", "dir is %q: it needs sync", s.Dir)
+	check(s.Sync != "" || s.Dir == "", "dir is %q: only with sync are there files; must be empty, or sync be always, never or a time such as 10ms", s.Dir)
 	check(s.Duration > 0 && s.Duration <= maxTime, "duration is %v: must be above 0, at most %s", s.Duration, maxTimeText)
 	check(s.Rate == 0 || s.Rate*s.Duration.Seconds() >= 1 || s.Duration <= 0,
 		"rate is %v: that is not one message in the %v that are measured; must be at least %.6g, or duration longer", s.Rate, s.Duration, 1/s.Duration.Seconds())

@@ -45,7 +45,11 @@ func TestRun_DurableRefused(t *testing.T) {
 		{"keeps nothing in files", []string{"-scenario", "durable", "-engine", "chan"}},
 		{"leat knows always, never, or a time", []string{"-sync", "sometimes"}},
 		{"leat knows always, never, or a time", []string{"-sync", "-5ms"}},
-		{"it needs sync", []string{"-dir", "x"}},
+		{`-dir "x": without -sync scenario mixed keeps nothing in files: must be left out, or go with -sync always, -sync never or a time such as -sync 10ms` + "\n",
+			[]string{"-dir", "x"}},
+		{"such as -sync 10ms, and -engine leat, since chan keeps nothing in files\n", []string{"-dir", "x", "-engine", "chan"}},
+		{"scenario durable keeps nothing in files: must be left out, or go with -sync always", []string{"-dir", "x", "-scenario", "durable", "-sync", ""}},
+		{"scenario fan-out keeps nothing in files", []string{"sweep", "-dir", "x", "-scenario", "fan-out"}},
 		{"-sync is not for scenarios with a group", []string{"-scenario", "group", "-sync", "always"}},
 	} {
 		code, _, stderr := call(with(x.args...)...)

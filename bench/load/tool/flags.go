@@ -253,6 +253,9 @@ func (o *options) parse(args []string, stderr io.Writer, command string, more fu
 			return fail("%w", err)
 		}
 	}
+	if o.scenario.Dir != "" && o.scenario.Sync == "" {
+		return fail("%w", o.noFiles())
+	}
 	if err := load.Check(o.target, o.scenario); err != nil {
 		err = plain(err, *o)
 		if rest, ok := strings.CutPrefix(err.Error(), "-rate "); ok && command == "sweep" {
@@ -270,6 +273,19 @@ func (o *options) parse(args []string, stderr io.Writer, command string, more fu
 		return fail("%w", err)
 	}
 	return nil
+}
+
+// noFiles says what must be added to -dir, so that there are files to put there.
+func (o *options) noFiles() error {
+	add := "-sync always, -sync never or a time such as -sync 10ms"
+	if _, ok := o.target.(load.DurableTarget); !ok {
+		names := o.engines.withFiles()
+		if names == nil {
+			return fmt.Errorf("-dir %q: must be left out: no engine here keeps messages in files", o.scenario.Dir)
+		}
+		add += ", and -engine " + strings.Join(names, ", ") + ", since " + o.target.Name() + " keeps nothing in files"
+	}
+	return fmt.Errorf("-dir %q: without -sync scenario %s keeps nothing in files: must be left out, or go with %s", o.scenario.Dir, o.scenario.Name, add)
 }
 
 // askable says which objective is about something that the run does not measure.

@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"strconv"
 	"strings"
@@ -31,149 +30,6 @@ func refused(t *testing.T, args ...string) string {
 	assert.NotContains(t, stderr, "%!")
 	line, _, _ := strings.Cut(stderr, "\n")
 	return line
-}
-
-// flagsOf returns the flags of run and sweep, all together.
-func flagsOf(t *testing.T) *flag.FlagSet {
-	var all *flag.FlagSet
-	o := options{engines: target.All()}
-	o.prepare = func(map[string]bool) error { return nil }
-	require.NoError(t, o.parse(nil, io.Discard, "run", func(fs *flag.FlagSet) {
-		all = fs
-		fs.Float64("factor", 2, "")
-		fs.Float64("precision", 2, "")
-		fs.Int("runs", 2, "")
-	}, usage))
-	return all
-}
-
-// TestForms_EveryFlag: there is no flag that says but parse error, or value out of range, about what is far from what it takes.
-func TestForms_EveryFlag(t *testing.T) {
-	text := []string{ // every text is one; what it may say is checked later
-		"scenario", "file", "engine", "publish", "wait", "sync", "dir", "json", "csv", "hgrm", "hlog", "gc", "memlimit", "pin", "cpuprofile",
-		"memprofile", "trace", "kind", "mode", "ack",
-	}
-	flagsOf(t).VisitAll(func(f *flag.Flag) {
-		for _, is := range text {
-			if f.Name == is {
-				return
-			}
-		}
-		for _, bad := range []string{"?!", "", "1e400", "99999999999999999999999", "-9999999h", "0x", " 1"} {
-			if bad == "" && f.Name == "slo" {
-				continue // nothing is asked for
-			}
-			err := f.Value.Set(bad)
-			if err == nil {
-				continue // the scenario is checked as a whole
-			}
-			assert.NotContains(t, err.Error(), "parse error", "-%s %s", f.Name, bad)
-			assert.NotContains(t, err.Error(), "out of range", "-%s %s", f.Name, bad)
-			says := regexp.MustCompile(`must be|it takes|takes \.p50`).MatchString(err.Error())
-			assert.True(t, says, "-%s %s: %v", f.Name, bad, err)
-		}
-	})
-	for line, args := range map[string][]string{
-		`-producers "1e3": must be a whole number, 1 to 65536`:                                 {"-producers", "1e3"},
-		`-messages "1e30": must be a whole number, 0 (no limit) to 1e15`:                       {"-messages", "1e30"},
-		`-messages "1.5": must be a whole number`:                                              {"-messages", "1.5"},
-		`-size "1e15": must be a whole number, 24 to 268435456`:                                {"-size", "1e15"},
-		`-seed "-1": must be a whole number, 0 to 18446744073709551615`:                        {"-seed", "-1"},
-		`-duration "9999999h": must be a time above 0s, at most 8760h`:                         {"-duration", "9999999h"},
-		`-factor "1e400": must be a number above 1, at most 1000`:                              {"sweep", "-factor", "1e400"},
-		`-threshold "x": must be a number above 0 and below 1`:                                 {"compare", "-threshold", "x", "a", "b"},
-		`-json "x": must be true or false`:                                                     {"compare", "-json=x", "a", "b"},
-		`-v "x": must be true or false`:                                                        {"list", "-v=x"},
-		`-poll "x": must be true or false`:                                                     {"-poll=x"},
-		`-rate needs a value: it is (messages) messages a second, all producers together; a n`: {"-rate"},
-	} {
-		assert.Contains(t, refused(t, args...), line)
-	}
-	o, err := parse([]string{"-messages", "1.5M"}, io.Discard)
-	require.NoError(t, err)
-	assert.Equal(t, int64(1_500_000), o.scenario.Messages)
-}
-
-// TestRefused_WhatWouldCountAsZero: no number of any flag is 0 unless it says so, and none is infinite.
-func TestRefused_WhatWouldCountAsZero(t *testing.T) {
-	given := func(name, value string) []string {
-		switch name {
-		case "from", "to", "factor", "precision", "runs":
-			return []string{"sweep", "-" + name, value}
-		case "threshold":
-			return []string{"compare", "-" + name, value, "a", "b"}
-		}
-		return []string{"-" + name, value}
-	}
-	for name, form := range forms {
-		if form == yesOrNo {
-			continue
-		}
-		for _, value := range []string{"1e-400", "0.1ns", "1e400", "1e400s"} {
-			line := refused(t, given(name, value)...)
-			assert.Contains(t, line, "-"+name+" \""+value+"\": ", value)
-			assert.Contains(t, line, form, value)
-		}
-	}
-	for line, args := range map[string][]string{
-		"too near to 0: it would count as 0; must be a number, 0 (as fast as possible)":        {"-rate", "1e-400"},
-		"too near to 0: it would count as 0; must be a whole number, 0 (no limit)":             {"-messages", "1e-400"},
-		"too near to 0: it would count as 0; must be a number from 0 to 0.9":                   {"-fail", "1e-400"},
-		"too near to 0: it would count as 0; must be a time from 0s on":                        {"-warmup", "0.1ns"},
-		"too near to 0: it would count as 0; must be a time from 0s on, at most 8760h, such a": {"-slow", "0.1ns"},
-		`"e2e.p99<0.1ns": "0.1ns" is too near to 0`:                                            {"-slo", "e2e.p99<0.1ns"},
-		`"rate>1e-400": "1e-400" is too near to 0`:                                             {"-slo", "rate>1e-400"},
-		`SHARE is "1e-400", too near to 0: it would count as 0: must be a number from 0 to 1`:  {"-keys", "hot:1e-400:10:1000"},
-		`leat knows always, never, or a time such as 10ms`:                                     {"-sync", "0.1ns"},
-		`-memlimit "1e-400": must be a number of bytes above 0`:                                {"-memlimit", "1e-400"},
-	} {
-		assert.Contains(t, refused(t, args...), line)
-	}
-}
-
-// TestForms_AgreeWithTheScenario: what a form says is the largest, or the least, is taken, and no more than that.
-func TestForms_AgreeWithTheScenario(t *testing.T) {
-	number := regexp.MustCompile(`, (\d+)(?: \([^)]*\))? to (1e15|\d+)`)
-	for name, form := range forms {
-		x, ok := fields[name]
-		m := number.FindStringSubmatch(form)
-		if !ok || m == nil || name == "seed" || name == "rate" {
-			continue
-		}
-		least, err := strconv.ParseInt(m[1], 10, 64)
-		require.NoError(t, err)
-		most, err := strconv.ParseFloat(m[2], 64)
-		require.NoError(t, err)
-		valid := func(v int64) bool {
-			args := []string{"-" + name, strconv.FormatInt(v, 10), "-engine", "leat", "-warmup", "0s"}
-			if x.kind == groupsOnly {
-				args = append(args, "-scenario", "group")
-			}
-			var b strings.Builder
-			_, err := parse(args, &b)
-			if err != nil {
-				assert.Contains(t, b.String(), "-"+name, "%v", args)
-				assert.Contains(t, b.String(), "must be", "%v", args)
-			}
-			return err == nil
-		}
-		assert.True(t, valid(least), "-%s %d", name, least)
-		assert.False(t, valid(least-1), "-%s %d", name, least-1)
-		assert.True(t, valid(int64(most)), "-%s %v", name, most)
-		assert.False(t, valid(int64(most)+1), "-%s %v", name, most+1)
-	}
-	for _, name := range []string{"duration", "warmup", "stop", "handler", "backoff", "timeout", "churn", "slow"} {
-		args := []string{"-scenario", "slow-consumer", "-rate", "1", "-" + name, "8761h"}
-		if name == "churn" {
-			args[1] = "churn"
-		}
-		if name == "stop" {
-			args = []string{"-rate", "1", "-stop", "8761h", "-duration", "8760h"}
-		}
-		line := refused(t, args...)
-		assert.Contains(t, line, "-"+name+" is 8761h0m0s: must be ")
-		assert.Contains(t, line, "8760h")
-	}
 }
 
 func TestRefused_Numbers(t *testing.T) {
@@ -212,8 +68,8 @@ func TestRefused_Numbers(t *testing.T) {
 // TestParse_AnyFlags: whatever the flags are, they are taken, or refused in a line that names one, and nothing panics.
 func TestParse_AnyFlags(t *testing.T) {
 	var names []string
-	flagsOf(t).VisitAll(func(f *flag.Flag) {
-		if f.Name != "file" && f.Name != "factor" && f.Name != "precision" && f.Name != "runs" {
+	flagsOf(t, "run").VisitAll(func(f *flag.Flag) {
+		if f.Name != "file" {
 			names = append(names, f.Name)
 		}
 	})

@@ -25,18 +25,7 @@ const (
 // runSweep searches for the highest rate that meets the objectives.
 func (o options) runSweep(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	var c sweep.Config
-	o.prepare = func(given map[string]bool) error { return o.prepareSweep(&c, given) }
-	err := o.parse(args, stderr, "sweep", func(fs *flag.FlagSet) {
-		c.From = 10_000
-		fs.Var(rateValue{&c.From}, "from", "the first `rate`, an easy one, in messages a second")
-		fs.Var(rateValue{&c.To}, "to", "a `rate` that is not exceeded")
-		fs.Float64Var(&c.Factor, "factor", 2, "by how much the rate is raised while all is well")
-		fs.Float64Var(&c.Precision, "precision", 0.05, "how near the knee is to be found, as a `fraction`")
-		fs.IntVar(&c.Runs, "runs", 60, "the most runs that are made")
-		fs.StringVar(&o.out.page, "o", "", "write an HTML page with the curve of latency against rate to this `file`; - is standard output")
-		fs.Lookup("json").Usage = "write all results as JSON to this `file`; - is standard output. leatload report makes a page of it, and -file runs at the knee"
-		fs.Lookup("q").Usage = "no line for each run, only what is found"
-	}, sweepUsage)
+	err := o.parseSweep(args, &c, stderr)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		return exitOK
@@ -44,6 +33,25 @@ func (o options) runSweep(ctx context.Context, args []string, stdout, stderr io.
 		return exitUsage
 	}
 	return o.sweep(ctx, c, stdout, stderr)
+}
+
+// parseSweep reads the flags of a search.
+func (o *options) parseSweep(args []string, c *sweep.Config, stderr io.Writer) error {
+	o.prepare = func(given map[string]bool) error { return o.prepareSweep(c, given) }
+	return o.parse(args, stderr, "sweep", func(fs *flag.FlagSet) { o.sweepFlags(fs, c) }, sweepUsage)
+}
+
+// sweepFlags defines the flags that only a search has, and says what others are for there.
+func (o *options) sweepFlags(fs *flag.FlagSet, c *sweep.Config) {
+	c.From = 10_000
+	fs.Var(rateValue{&c.From}, "from", "the first `rate`, an easy one, in messages a second")
+	fs.Var(rateValue{&c.To}, "to", "a `rate` that is not exceeded")
+	fs.Float64Var(&c.Factor, "factor", 2, "by how much the rate is raised while all is well")
+	fs.Float64Var(&c.Precision, "precision", 0.05, "how near the knee is to be found, as a `fraction`")
+	fs.IntVar(&c.Runs, "runs", 60, "the most runs that are made")
+	fs.StringVar(&o.out.page, "o", "", "write an HTML page with the curve of latency against rate to this `file`; - is standard output")
+	fs.Lookup("json").Usage = "write all results as JSON to this `file`; - is standard output. leatload report makes a page of it, and -file runs at the knee"
+	fs.Lookup("q").Usage = "no line for each run, only what is found"
 }
 
 // prepareSweep sets what a search has by itself, and says what is wrong with its flags.

@@ -2,6 +2,7 @@ package load
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -128,6 +129,30 @@ func (p *producer) launch(s *Scenario, i int, ph phases) {
 // behindLeast is how far behind its own time a message must be that counts as late because the run should have been through: so far any
 // producer may be for a moment.
 const behindLeast = int64(10 * time.Millisecond)
+
+// sayMost is how long so many messages must at least take, so that being behind by behindLeast is a twentieth of it.
+const sayMost = 20 * time.Duration(behindLeast)
+
+// RateMost is the highest rate at which a run of so many Messages shows whether the rate is held: if they are through sooner, after the
+// warm-up, producers that are behind for a moment cannot be told from those that cannot do more. Without Messages it is infinite.
+func (s Scenario) RateMost() float64 {
+	if s.Messages == 0 {
+		return math.Inf(1)
+	}
+	return float64(s.Messages) / (s.Warmup + min(sayMost, s.Duration)).Seconds()
+}
+
+// tooSoon says that a run of so many messages was through too soon to say whether its rate was held, or is empty.
+func (s *Scenario) tooSoon() string {
+	if s.Messages == 0 || s.Rate == 0 {
+		return ""
+	}
+	took := float64(s.Messages) / s.Rate
+	if took >= min(sayMost, s.Warmup+s.Duration).Seconds() {
+		return ""
+	}
+	return fmt.Sprintf("all messages were due within %.3g s, which is too soon to say whether the rate was held", took)
+}
 
 // blockedFrom is from how long on a call counts as one that had to wait, in nanoseconds.
 const blockedFrom = 10_000

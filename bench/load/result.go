@@ -220,6 +220,9 @@ func (r *run) result(engine string, ended int64, last mark, interrupted bool) Re
 	if s.Consumers() == 0 && s.Replays == 0 {
 		res.Notes = append(res.Notes, "nobody reads: only publishing was measured")
 	}
+	if note := s.tooSoon(); note != "" {
+		res.Notes = append(res.Notes, note)
+	}
 	r.cutNote(&res)
 	if !r.isWarm {
 		res.Notes = append(res.Notes, "ended during the warm-up: nothing was measured")

@@ -2,6 +2,7 @@ package load_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -310,4 +311,19 @@ func TestRun_OverloadIsMeasured(t *testing.T) {
 		at(t, 9*299*time.Millisecond, res.Latency.Delay.Max, "delay max")
 		at(t, 9*199*time.Millisecond, res.Latency.Delay.P50, "delay p50")
 	})
+}
+
+// TestRun_TooSoon: a run of so many messages that are due at once says that it cannot tell whether the rate was held.
+func TestRun_TooSoon(t *testing.T) {
+	const note = "which is too soon to say whether the rate was held"
+	for messages, soon := range map[int64]bool{10: true, 199: true, 200: false, 1000: false, 0: false} {
+		synctest.Test(t, func(t *testing.T) {
+			s := open(1000, time.Second)
+			s.Messages = messages
+			res, err := load.Run(t.Context(), &direct{}, s)
+			require.NoError(t, err)
+			assert.Equal(t, soon, strings.Contains(strings.Join(res.Notes, "\n"), note), "%d: %q", messages, res.Notes)
+			assert.Equal(t, soon, s.Rate > s.RateMost(), "%d", messages)
+		})
+	}
 }

@@ -15,8 +15,11 @@ var ErrConfig = errors.New("sweep: configuration")
 type Config struct {
 	// From is the first rate, which should be an easy one. Must be above 0.
 	From float64
-	// To is a rate that is not exceeded. 0 means none.
-	To float64
+	// To is a rate that is not exceeded. 0 means none. Least is one below which nothing is tried, though From misses: never is anything
+	// below a thousandth of From. 0 means that alone.
+	To, Least float64
+	// ToWhy and LeastWhy say why there is nothing beyond, for the text of a Knee that ends there. They may be empty.
+	ToWhy, LeastWhy string
 	// Factor is by how much the rate is raised while the SLO is met. 0 means 2; above 1.
 	Factor float64
 	// Precision is how near the knee must be found: the search ends when the lowest rate that missed is at most this fraction above
@@ -32,6 +35,8 @@ type Config struct {
 type Outcome struct {
 	// Met says that the run met the SLO and held its rate.
 	Met bool
+	// Refused says, unless it is nil, why there can be no run at this rate, nor at any above it. That is no miss: nothing was tried.
+	Refused error
 	// Result is the caller's own.
 	Result any
 }
@@ -56,7 +61,7 @@ type Ending string
 const (
 	Found    Ending = "found"     // the knee lies between Knee and Above
 	TooHigh  Ending = "too high"  // already the first rate missed, and lower ones down to a thousandth of it
-	NoLimit  Ending = "no limit"  // the rate To met
+	NoLimit  Ending = "no limit"  // the rate To met, or the highest at which there can be a run
 	OutOfRun Ending = "runs used" // the search was not over: the knee lies between Knee and Above, or above Knee if Above is 0
 )
 
@@ -70,16 +75,23 @@ type Knee struct {
 	Points []Point
 	// Runs is how many runs were made.
 	Runs int
+	// Why says why nothing beyond was tried, of a search that ended with NoLimit or TooHigh. It may be empty.
+	Why string
 }
 
 // String says it in a sentence.
 func (k Knee) String() string {
 	text := fmt.Sprintf("the highest rate that meets the SLO is %s a second (%s does not)", figure(k.Knee), figure(k.Above))
 	switch {
+	case k.Knee == 0 && len(k.Points) > 0:
+		text = "no rate that was tried meets the SLO, down to " + figure(k.Points[0].Rate) + " a second"
 	case k.Knee == 0:
-		text = "no rate that was tried meets the SLO"
+		text = "no rate was tried"
 	case k.Above == 0:
 		text = figure(k.Knee) + " a second still meets the SLO, and more was not tried"
+	}
+	if k.Why != "" {
+		text += ": " + k.Why
 	}
 	if k.Ending == OutOfRun {
 		text += "; the search was not over when its runs were used up"
@@ -116,6 +128,8 @@ func (c *Config) defaults() error {
 		return fmt.Errorf("%w: from is %v: must be above 0", ErrConfig, c.From)
 	case !(c.To >= c.From):
 		return fmt.Errorf("%w: to is %v: must be at least from, %v", ErrConfig, c.To, c.From)
+	case !(c.Least >= 0 && c.Least <= c.From):
+		return fmt.Errorf("%w: least is %v: must be 0 to from, %v", ErrConfig, c.Least, c.From)
 	case !(c.Factor > 1) || c.Factor > 1000:
 		return fmt.Errorf("%w: factor is %v: must be above 1, at most 1000", ErrConfig, c.Factor)
 	case !(c.Precision >= 0.001) || c.Precision > 1:
@@ -149,15 +163,33 @@ func Find(ctx context.Context, c Config, run func(ctx context.Context, rate floa
 	s := &search{c: c, ctx: ctx, run: run}
 	low, high, err := s.find()
 	k := Knee{Ending: Found, Knee: low, Above: high, Points: s.points, Runs: s.runs}
-	switch {
+	switch refused := s.refused(high); {
 	case errors.Is(err, errUsed):
 		k.Ending, err = OutOfRun, nil
 	case low == 0:
 		k.Ending = TooHigh
+		if err == nil && s.c.Least >= s.c.From*downTo {
+			k.Why = s.c.LeastWhy
+		}
 	case high == 0:
 		k.Ending = NoLimit
+		if err == nil {
+			k.Why = s.c.ToWhy
+		}
+	case refused != nil:
+		k.Ending, k.Above, k.Why = NoLimit, 0, refused.Error()
 	}
 	return k, err
+}
+
+// refused returns why there can be no run at a rate that was to be tried, or nil.
+func (s *search) refused(rate float64) error {
+	for _, p := range s.points {
+		if p.Rate == rate && len(p.Runs) > 0 {
+			return p.Runs[0].Refused
+		}
+	}
+	return nil
 }
 
 // find returns the highest rate that met and the lowest above it that missed, also with an error. 0 is none.
@@ -214,7 +246,7 @@ func (s *search) ramp(low, rate float64) (float64, float64, error) {
 
 // descend lowers a rate that missed until it meets.
 func (s *search) descend(high float64) (low, above float64, err error) {
-	for rate := high / s.c.Factor; rate >= s.c.From*downTo; rate /= s.c.Factor {
+	for rate := high / s.c.Factor; rate >= max(s.c.From*downTo, s.c.Least); rate /= s.c.Factor {
 		met, err := s.try(rate)
 		if err != nil || met {
 			if err != nil {
@@ -328,11 +360,17 @@ func (s *search) point(rate float64) *Point {
 	return &s.points[i]
 }
 
+// sure is how many runs one counts for that need not be made again.
+const sure = 3
+
 func (p *Point) votes() (good, bad int) {
 	for _, r := range p.Runs {
-		if r.Met {
+		switch {
+		case r.Met:
 			good++
-		} else {
+		case r.Refused != nil:
+			bad += sure
+		default:
 			bad++
 		}
 	}

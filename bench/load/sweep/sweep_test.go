@@ -39,6 +39,66 @@ func TestFind_Sharp(t *testing.T) {
 	}
 }
 
+// TestFind_Refused: a rate at which there can be no run is no miss: what is below it has no limit that was found. It is asked for once.
+func TestFind_Refused(t *testing.T) {
+	refused := errors.New("more than there is")
+	asked := map[float64]int{}
+	k, err := sweep.Find(t.Context(), sweep.Config{From: 1000, Precision: 0.1}, func(_ context.Context, rate float64) (sweep.Outcome, error) {
+		if rate > 5000 {
+			asked[rate]++
+			return sweep.Outcome{Refused: refused}, nil
+		}
+		return sweep.Outcome{Met: true, Result: rate}, nil
+	})
+	require.NoError(t, err)
+	assert.Equal(t, sweep.NoLimit, k.Ending)
+	assert.Zero(t, k.Above)
+	assert.LessOrEqual(t, k.Knee, 5000.0)
+	assert.Greater(t, k.Knee*1.1, 5000.0)
+	assert.Contains(t, k.String(), " a second still meets the SLO, and more was not tried: more than there is")
+	assert.NotEmpty(t, asked)
+	for rate, n := range asked {
+		assert.Equal(t, 1, n, "%v", rate)
+	}
+	checkPoints(t, k)
+
+	k, err = sweep.Find(t.Context(), sweep.Config{From: 1000}, func(_ context.Context, rate float64) (sweep.Outcome, error) {
+		if rate > 3000 {
+			return sweep.Outcome{Refused: refused}, nil
+		}
+		return sweep.Outcome{Met: rate < 1500, Result: rate}, nil
+	})
+	require.NoError(t, err)
+	assert.Equal(t, sweep.Found, k.Ending, "the limit is below what cannot be tried")
+	assert.Positive(t, k.Above)
+	assert.Empty(t, k.Why)
+}
+
+// TestFind_Bounds: nothing is tried beyond them, and the text says why.
+func TestFind_Bounds(t *testing.T) {
+	c := sweep.Config{From: 1000, Least: 100, To: 8000, LeastWhy: "too few", ToWhy: "too many"}
+	never := func(context.Context, float64) (sweep.Outcome, error) { return sweep.Outcome{}, nil }
+	k, err := sweep.Find(t.Context(), c, never)
+	require.NoError(t, err)
+	assert.Equal(t, sweep.TooHigh, k.Ending)
+	assert.Equal(t, 125.0, k.Points[0].Rate)
+	assert.Equal(t, "no rate that was tried meets the SLO, down to 125 a second: too few", k.String())
+	c.Least = 0.5 // less than a thousandth of From
+	k, err = sweep.Find(t.Context(), c, never)
+	require.NoError(t, err)
+	assert.NotContains(t, k.String(), "too few")
+	k, err = sweep.Find(t.Context(), c, sharp(1e9))
+	require.NoError(t, err)
+	assert.Equal(t, sweep.NoLimit, k.Ending)
+	assert.Equal(t, "8000 a second still meets the SLO, and more was not tried: too many", k.String())
+	for _, least := range []float64{-1, 1001, math.NaN()} {
+		c.Least = least
+		_, err := sweep.Find(t.Context(), c, never)
+		require.ErrorIs(t, err, sweep.ErrConfig)
+		assert.ErrorContains(t, err, "least is ")
+	}
+}
+
 // checkPoints checks what holds of every search.
 func checkPoints(t *testing.T, k sweep.Knee) {
 	t.Helper()
@@ -99,7 +159,7 @@ func TestFind_Ends(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, sweep.TooHigh, k.Ending)
 	assert.Zero(t, k.Knee)
-	assert.Equal(t, "no rate that was tried meets the SLO", k.String())
+	assert.Equal(t, "no rate that was tried meets the SLO, down to 0.1953 a second", k.String())
 
 	k, err = sweep.Find(t.Context(), sweep.Config{From: 100}, sharp(3))
 	require.NoError(t, err)

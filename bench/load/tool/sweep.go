@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"time"
 
 	"github.com/leatlog/leat/bench/load"
@@ -85,11 +86,41 @@ func (o *options) prepareSweep(c *sweep.Config, given map[string]bool) error {
 	}
 	if o.slo == nil {
 		var err error
-		o.slo, err = slo.Parse(sweepSLO)
-		return err
+		if o.slo, err = slo.Parse(sweepSLO); err != nil {
+			return err
+		}
+	}
+	return o.bound(c)
+}
+
+// bound sets between which rates a run says something, and refuses what begins or ends outside.
+func (o *options) bound(c *sweep.Config) error {
+	s := &o.scenario
+	c.Least = min(c.From, (1+1e-9)/s.Duration.Seconds())
+	c.LeastWhy = fmt.Sprintf("below %s there is not one message in the %v of -duration", load.FormatRate(c.Least), s.Duration)
+	most := s.RateMost()
+	for _, x := range []struct {
+		flag string
+		rate float64
+	}{{"from", c.From}, {"to", c.To}} {
+		if x.rate > most {
+			return fmt.Errorf("-messages is %d: at -%s, which is %v, they are through in %v, which is too soon to say whether that rate is held; must be at least %.0f, or 0",
+				s.Messages, x.flag, x.rate, seconds(float64(s.Messages)/x.rate), math.Ceil(float64(s.Messages)*x.rate/most))
+		}
+	}
+	if c.To > 0 {
+		c.ToWhy = "-to is " + load.FormatRate(c.To)
+		return nil
+	}
+	c.To, c.ToWhy = rateMost, "no rate is higher"
+	if most < c.To {
+		c.To, c.ToWhy = max(most, c.From), fmt.Sprintf("the %d of -messages would be through too soon to say", s.Messages)
 	}
 	return nil
 }
+
+// seconds is a time that may be of any length, with a few digits.
+func seconds(s float64) string { return fmt.Sprintf("%.3gs", s) }
 
 // sweep searches, shows what it finds, and writes it.
 func (o *options) sweep(ctx context.Context, c sweep.Config, stdout, stderr io.Writer) int {
@@ -110,13 +141,10 @@ func (o *options) sweep(ctx context.Context, c sweep.Config, stdout, stderr io.W
 	knee, err := sweep.Find(ctx, c, func(ctx context.Context, rate float64) (sweep.Outcome, error) {
 		s := o.scenario
 		s.Rate = rate
-		if rate*s.Duration.Seconds() < 1 {
-			return sweep.Outcome{}, nil // not one message: as low as it goes
-		}
 		res, err := o.measure(ctx, s)
 		o.floor = false // once is enough
 		if errors.Is(err, load.ErrScenario) || errors.Is(err, load.ErrUnsupported) {
-			return sweep.Outcome{Result: plain(err, *o)}, nil // this rate cannot be: more than handlers can do, for example
+			return sweep.Outcome{Refused: plain(err, *o)}, nil // this rate cannot be: more than handlers can do, for example
 		}
 		if err != nil {
 			return sweep.Outcome{}, err
@@ -150,9 +178,7 @@ func (o *options) sweep(ctx context.Context, c sweep.Config, stdout, stderr io.W
 func step(w io.Writer, r sweep.Run) {
 	res, ok := r.Result.(load.Result)
 	if !ok {
-		if err, ok := r.Result.(error); ok {
-			fmt.Fprintf(w, "  %9s msgs/s  cannot be: %v\n", load.FormatRate(r.Rate), err)
-		}
+		fmt.Fprintf(w, "  %9s msgs/s  %s\n", load.FormatRate(r.Rate), cannotBe(r.Refused))
 		return
 	}
 	l := res.Latency.E2E
@@ -160,6 +186,9 @@ func step(w io.Writer, r sweep.Run) {
 		load.FormatDuration(time.Duration(l.P50)), load.FormatDuration(time.Duration(l.P99)), load.FormatDuration(time.Duration(l.P999)),
 		load.FormatDuration(time.Duration(l.Max)), verdict(r.Met, &res))
 }
+
+// cannotBe says of a rate that there can be no run at it.
+func cannotBe(why error) string { return fmt.Sprintf("cannot be: %v", why) }
 
 // verdict says in a word what came of a run.
 func verdict(met bool, res *load.Result) string {

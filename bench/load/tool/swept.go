@@ -27,7 +27,7 @@ type swept struct {
 type sweptPoint struct {
 	Rate     float64           `json:"rate"`
 	Met      bool              `json:"met"`
-	Verdicts []string          `json:"verdicts"` // of each run
+	Verdicts []string          `json:"verdicts"` // of each run, or why there is none
 	Runs     []json.RawMessage `json:"runs"`     // results
 }
 
@@ -37,10 +37,11 @@ func sweptOf(k sweep.Knee, slo string) (all swept, runs []report.Run, err error)
 		Schema: load.Schema, SLO: slo, Ending: k.Ending, Knee: k.Knee, Above: k.Above, Text: k.String(), Points: []sweptPoint{},
 	}
 	for _, p := range k.Points {
-		x := sweptPoint{Rate: p.Rate, Met: p.Met}
+		x := sweptPoint{Rate: p.Rate, Met: p.Met, Verdicts: []string{}, Runs: []json.RawMessage{}}
 		for _, r := range p.Runs {
 			res, ok := r.Result.(load.Result)
 			if !ok {
+				x.Verdicts = append(x.Verdicts, cannotBe(r.Refused)) // and there is no other run
 				continue
 			}
 			var b bytes.Buffer

@@ -1,0 +1,85 @@
+package tool
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/leatlog/leat/bench/load"
+	"github.com/leatlog/leat/bench/load/sweep"
+	"github.com/leatlog/leat/bench/load/target"
+)
+
+// TestSweep_Lowest: no run is tried that has no message, and the search says so in the end.
+func TestSweep_Lowest(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "s.json")
+	code, stdout, stderr := call("sweep", "-engine", "chan", "-scenario", "unicast", "-duration", "20ms", "-warmup", "0s", "-floor=false", "-from", "300",
+		"-slo", "e2e.max<1ns,lost<1", "-json", name)
+	require.Equal(t, exitMissed, code, stderr)
+	assert.NotContains(t, stdout, "cannot be")
+	assert.Contains(t, stdout, "no rate that was tried meets the SLO, down to 75 a second: below 50 there is not one message in the 20ms of -duration")
+	text, err := os.ReadFile(name)
+	require.NoError(t, err)
+	assert.NotContains(t, string(text), "null")
+	var all swept
+	require.NoError(t, json.Unmarshal(text, &all))
+	require.Len(t, all.Points, 3)
+	for _, p := range all.Points {
+		assert.NotEmpty(t, p.Runs)
+		assert.Len(t, p.Verdicts, len(p.Runs))
+	}
+}
+
+// TestSwept_Refused: a point that has no runs says why.
+func TestSwept_Refused(t *testing.T) {
+	refused := errors.New("-rate is 2000: must be less")
+	k, err := sweep.Find(t.Context(), sweep.Config{From: 1000, Precision: 1}, func(_ context.Context, rate float64) (sweep.Outcome, error) {
+		if rate > 1000 {
+			return sweep.Outcome{Refused: refused}, nil
+		}
+		return sweep.Outcome{Met: true, Result: load.Result{SchemaVersion: load.Schema, RateHeld: true}}, nil
+	})
+	require.NoError(t, err)
+	all, runs, err := sweptOf(k, "lost=0")
+	require.NoError(t, err)
+	assert.NotEmpty(t, runs)
+	text, err := json.Marshal(all)
+	require.NoError(t, err)
+	assert.Contains(t, string(text), `{"rate":2000,"met":false,"verdicts":["cannot be: -rate is 2000: must be less"],"runs":[]}`)
+	assert.Equal(t, "1000 a second still meets the SLO, and more was not tried: -rate is 2000: must be less", all.Text)
+	assert.Equal(t, sweep.NoLimit, all.Ending)
+}
+
+// TestSweep_TooSoon: with a number of messages there is a rate from which on a run says nothing, and no knee is looked for beyond it.
+func TestSweep_TooSoon(t *testing.T) {
+	for line, args := range map[string][]string{
+		"-messages is 10: at -from, which is 10000, they are through in 0.001s, which is too soon to say whether that rate is held; must be at least 5000, or 0": {"-messages", "10"},
+		"-messages is 20000: at -to, which is 1e+12, they are through in 2e-08s":                                                                                 {"-messages", "20000", "-to", "1e12"},
+	} {
+		assert.Contains(t, refused(t, append([]string{"sweep"}, args...)...), line)
+	}
+	bound := func(args ...string) sweep.Config {
+		o, c := options{engines: target.All()}, sweep.Config{}
+		require.NoError(t, o.parseSweep(args, &c, io.Discard))
+		return c
+	}
+	c := bound("-messages", "1M")
+	assert.InDelta(t, 2e6, c.To, 1, "0.3 s of warm-up and 0.2 s that say something")
+	assert.Equal(t, "the 1000000 of -messages would be through too soon to say", c.ToWhy)
+	c = bound("-messages", "1M", "-duration", "10ms", "-warmup", "0s")
+	assert.InDelta(t, 1e8, c.To, 1, "up to which it is not the messages that end a run")
+	c = bound()
+	assert.InDelta(t, 1e12, c.To, 0)
+	assert.InDelta(t, 0.5, c.Least, 1e-6)
+	c = bound("-to", "50k")
+	assert.InDelta(t, 5e4, c.To, 0)
+	c = bound("-from", "0.5", "-factor", "10")
+	assert.InDelta(t, 0.5, c.Least, 0)
+}

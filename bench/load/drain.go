@@ -71,7 +71,7 @@ const closeLeast = 10 * time.Second
 func (r *run) stop(interrupt <-chan struct{}) error {
 	time.Sleep(5 * time.Millisecond)
 	if r.g != nil {
-		r.g.close()
+		r.g.close(interrupt)
 	}
 	closed := make(chan error, 1)
 	go func() { closed <- r.source.Close() }()

@@ -33,7 +33,7 @@ type groupRun struct {
 	churning chan struct{} // closed to end the churner
 	churned  chan struct{} // closed by the churner at its end: publishes what it has counted
 	churn    churnCounts
-	leaver   Seat // who left last
+	leaver   Seat // who left last; the churner's while it runs
 
 	middle, last     []uint64 // deliveries by slot in the middle of the measured time and at its end
 	middleAt, lastAt int64
@@ -228,6 +228,7 @@ func (g *groupRun) churner() error {
 			g.churn.leaves++
 			leaver.seat.Leave()
 		}
+		g.leaver = leaver.seat
 		g.change()
 		free, oldest = oldest, (oldest+1)%len(g.members)
 		select { // else members that take long to leave would pile up
@@ -327,18 +328,26 @@ func (g *groupRun) dropped() (n uint64) {
 }
 
 // close makes what is taken from members from now on count no more: the target is about to be closed. What was taken from who
-// left last has been told when that is gone.
-func (g *groupRun) close() {
-	if g.leaver != nil {
-		late := time.NewTimer(g.r.s.Patience)
-		defer late.Stop()
+// left last has been told when that is gone; nobody waits for it long after an interruption, or when what happens counts no more anyway.
+func (g *groupRun) close(interrupt <-chan struct{}) {
+	defer g.closing.Store(true)
+	if g.leaver == nil || g.r.isCut {
+		return
+	}
+	late := time.NewTimer(g.r.s.Patience)
+	defer late.Stop()
+	for {
 		select {
 		case <-g.leaver.Gone():
+			return
+		case <-interrupt:
+			interrupt = nil
+			late.Reset(min(g.r.s.Patience, afterInterrupt))
 		case <-late.C:
 			g.r.notes = append(g.r.notes, "a member that left is not gone")
+			return
 		}
 	}
-	g.closing.Store(true)
 }
 
 // collect takes what was recorded for a live window.

@@ -8,7 +8,7 @@ import (
 	"github.com/leatlog/leat/bench/load"
 )
 
-// Chan is a buffered channel of capacity 1024 for each partition and consumer. Messages of up to 64 bytes travel by value
+// Chan is a buffered channel of capacity 1024 for each partition and consumer, less where they would hold more than 4 GiB all together. Messages of up to 64 bytes travel by value
 // as 64-byte structs; larger ones as fresh copies on the heap.
 //
 // Publish waits while a channel is full, and does not look at its context: a plain send is what people write, and a select
@@ -19,21 +19,29 @@ type Chan struct{}
 func (Chan) Name() string { return "chan" }
 
 // Check implements load.Checker.
-func (Chan) Check(s load.Scenario) error { return onlySync("chan", s) }
+func (Chan) Check(s load.Scenario) error {
+	if err := onlySync("chan", s); err != nil {
+		return err
+	}
+	return fits(&s, func(size int64) int64 { return heldLeast * places(&s) * size })
+}
 
 // Open implements load.Target.
 func (Chan) Open(s load.Scenario) (load.Instance, error) {
-	if err := onlySync("chan", s); err != nil {
+	if err := (Chan{}).Check(s); err != nil {
 		return nil, err
 	}
 	return chained(s, openChans)
 }
 
 func openChans(s load.Scenario) (load.Instance, error) {
+	consumers := int64(s.Consumers())
 	if s.Size <= len(baseline.Slot{}) && s.Sizes.Least() == s.Sizes.Most() {
-		return openFans(s, slotSender, slotBytes(s.Size)), nil
+		capacity := holds(places(&s), consumers*int64(len(baseline.Slot{})), baseline.Capacity, heldLeast)
+		return openFans(s, capacity, slotSender, slotBytes(s.Size)), nil
 	}
-	return openFans(s, bytesSender, func(p *[]byte) []byte { return *p }), nil
+	capacity := holds(places(&s), mean(&s)+consumers*sliceBytes, baseline.Capacity, heldLeast) // all consumers have one copy
+	return openFans(s, capacity, bytesSender, func(p *[]byte) []byte { return *p }), nil
 }
 
 // fans is one Fan for each partition; its readers are the pull readers and then the subscribers.
@@ -45,10 +53,10 @@ type fans[T any] struct {
 	pushers sync.WaitGroup
 }
 
-func openFans[T any](s load.Scenario, sender func([]*baseline.Fan[T]) load.Producer, bytes func(*T) []byte) *fans[T] {
+func openFans[T any](s load.Scenario, capacity int, sender func([]*baseline.Fan[T]) load.Producer, bytes func(*T) []byte) *fans[T] {
 	f := &fans[T]{s: s, sender: sender, bytes: bytes}
 	for range s.Partitions {
-		f.parts = append(f.parts, baseline.NewFan[T](s.Consumers(), baseline.Capacity))
+		f.parts = append(f.parts, baseline.NewFan[T](s.Consumers(), capacity))
 	}
 	return f
 }

@@ -17,11 +17,13 @@ import (
 )
 
 // Leat is Leat: one topic in memory that keeps 16 MiB in each partition and makes producers wait for the slowest reader or
-// subscriber (the default policy), so that nothing is lost. Where there are more than 256 partitions each keeps less, 4 GiB all
-// together as long as each has room for four messages, and where there are more than 1024 each has fewer slots for records on their way.
+// subscriber (the default policy), so that nothing is lost. Where there are more than 256 partitions, of all stages, each keeps less, 4 GiB
+// all together as long as each has room for four messages, and where there are more than 1024 each has fewer slots for records on their way.
+// What does not fit even so is refused.
 //
 // Ways to publish: async (the default) hands over with PublishAsync, sync waits with Publish until the record is committed,
-// batch collects 64 messages for each partition and hands them over with PublishBatch (without their keys), appender has each partition for itself.
+// batch collects 64 messages for each partition, fewer where all batches together would be more than 4 GiB, and hands them over with
+// PublishBatch (without their keys), appender has each partition for itself.
 //
 // Wait is how pull readers wait: park (the default), yield, spin.
 //
@@ -39,6 +41,8 @@ const (
 	leatLeast   = 32 << 10
 	leatMany    = 1024 // partitions: where there are more, each has only about leatSlots slots for what is on its way
 	leatSlots   = 64
+	leatHeld    = 4        // messages of the largest size that each partition has room for at the least
+	leatDead    = 64 << 20 // bytes of dead letters in each partition
 )
 
 // Name implements load.Target.
@@ -345,7 +349,7 @@ func (l *leat) Producer(i int) (load.Producer, error) {
 	case "sync":
 		return leatSync(l.parts), nil
 	case "batch":
-		return newLeatBatch(l.parts, l.s.Size), nil
+		return newLeatBatch(l.parts, &l.s), nil
 	case "appender":
 		return newLeatAppender(l.parts, i, l.s.Producers)
 	default:
@@ -389,22 +393,25 @@ type leatBatches struct {
 	batches [][]engine.Record
 	memory  [][]byte // for each partition, room for the values of a batch
 	size    int
+	most    int // messages of a batch
 }
 
-func newLeatBatch(parts []*engine.Partition, size int) *leatBatches {
-	b := &leatBatches{parts: parts, size: size, batches: make([][]engine.Record, len(parts)), memory: make([][]byte, len(parts))}
-	return b
+func newLeatBatch(parts []*engine.Partition, s *load.Scenario) *leatBatches {
+	return &leatBatches{
+		parts: parts, size: s.Size, most: holds(int64(s.Producers)*int64(s.Partitions), int64(s.Size), leatBatch, 1),
+		batches: make([][]engine.Record, len(parts)), memory: make([][]byte, len(parts)),
+	}
 }
 
 func (b *leatBatches) Publish(ctx context.Context, partition int, payload []byte) error {
 	i := len(b.batches[partition])
 	if b.memory[partition] == nil {
-		b.batches[partition], b.memory[partition] = make([]engine.Record, 0, leatBatch), make([]byte, leatBatch*b.size)
+		b.batches[partition], b.memory[partition] = make([]engine.Record, 0, b.most), make([]byte, b.most*b.size)
 	}
 	value := b.memory[partition][i*b.size:][:len(payload)]
 	copy(value, payload)
 	b.batches[partition] = append(b.batches[partition], engine.Record{Value: value})
-	if i+1 < leatBatch {
+	if i+1 < b.most {
 		return nil
 	}
 	return b.send(ctx, partition)

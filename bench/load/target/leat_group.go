@@ -40,6 +40,9 @@ func (Leat) OpenGroup(s load.Scenario) (load.GroupInstance, error) {
 
 // keeps returns how many bytes each partition must keep for a scenario.
 func keeps(s *load.Scenario) (int64, error) {
+	if err := fits(s, leatNeeds(s)); err != nil {
+		return 0, err
+	}
 	need := kept(s)
 	var all float64 // bytes that may come meanwhile, at the most
 	who := "the slow member does not keep up"
@@ -65,7 +68,38 @@ func keeps(s *load.Scenario) (int64, error) {
 // and less where there are very many partitions.
 func kept(s *load.Scenario) int64 {
 	most := max(leatBytes, 64*int64(s.Size))
-	return max(leatLeast, 4*int64(s.Size+stream.KeyMost), min(most, leatAll/int64(s.Partitions)))
+	return max(keptLeast(int64(s.Size)), min(most, leatAll/max(places(s), 1)))
+}
+
+// keptLeast is how many bytes a partition keeps at the least, of messages of a size.
+func keptLeast(size int64) int64 { return max(leatLeast, leatHeld*(size+stream.KeyMost)) }
+
+// deadRecord is how large a dead letter may be: a message and its headers.
+func deadRecord(size int64) int64 { return size + stream.KeyMost + 4<<10 }
+
+// dead is the configuration of the topic of dead letters, which keeps what the others keep, about.
+func dead(s *load.Scenario) engine.TopicConfig {
+	record := deadRecord(int64(s.Size))
+	return engine.TopicConfig{
+		Partitions: s.Partitions, HandoverSlots: slots(s), MaxRecordBytes: int(record),
+		Retention: engine.Retention{MaxBytes: max(leatHeld*record, min(leatDead, leatAll/max(places(s), 1)))},
+	}
+}
+
+// leatNeeds returns what leat needs at the least, for messages of a size: what each partition keeps, what may be on its way there, and
+// batches of one message.
+func leatNeeds(s *load.Scenario) func(size int64) int64 {
+	return func(size int64) int64 {
+		each := keptLeast(size) + leatHeld*size // a large record takes a quarter of the hand-over
+		if s.Group.Kind != "" && s.Group.Mode != load.AtMostOnce {
+			each += leatHeld * deadRecord(size)
+		}
+		all := places(s) * each
+		if s.Publish == "batch" {
+			all += int64(s.Producers) * int64(s.Partitions) * size
+		}
+		return all
+	}
 }
 
 // slots returns how many records may be on their way to the appender of a partition; 0 is what leat has by itself.
@@ -105,7 +139,7 @@ type leatGroup struct {
 func (g *leatGroup) attach() (err error) {
 	c := &g.c
 	if c.Mode != load.AtMostOnce {
-		_, err := g.engine.CreateTopic(deadName, engine.TopicConfig{Partitions: g.s.Partitions, HandoverSlots: slots(&g.s)})
+		_, err := g.engine.CreateTopic(deadName, dead(&g.s))
 		if err != nil {
 			return err
 		}

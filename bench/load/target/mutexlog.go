@@ -8,8 +8,8 @@ import (
 	"github.com/leatlog/leat/bench/load"
 )
 
-// MutexLog is a slice of messages under a mutex for each partition. Each holds at most 65,536 messages and makes producers
-// wait for the slowest consumer beyond that.
+// MutexLog is a slice of messages under a mutex for each partition. Each holds at most 65,536 messages, fewer where they would be more
+// than 4 GiB all together, and makes producers wait for the slowest consumer beyond that.
 type MutexLog struct{}
 
 const mutexLogLimit = 1 << 16
@@ -18,11 +18,16 @@ const mutexLogLimit = 1 << 16
 func (MutexLog) Name() string { return "mutexlog" }
 
 // Check implements load.Checker.
-func (MutexLog) Check(s load.Scenario) error { return onlySync("mutexlog", s) }
+func (MutexLog) Check(s load.Scenario) error {
+	if err := onlySync("mutexlog", s); err != nil {
+		return err
+	}
+	return fits(&s, func(size int64) int64 { return heldLeast * places(&s) * size })
+}
 
 // Open implements load.Target.
 func (MutexLog) Open(s load.Scenario) (load.Instance, error) {
-	if err := onlySync("mutexlog", s); err != nil {
+	if err := (MutexLog{}).Check(s); err != nil {
 		return nil, err
 	}
 	return chained(s, openLogs)
@@ -31,7 +36,7 @@ func (MutexLog) Open(s load.Scenario) (load.Instance, error) {
 func openLogs(s load.Scenario) (load.Instance, error) {
 	m := &mutexLog{s: s}
 	for range s.Partitions {
-		l := baseline.NewLog(mutexLogLimit)
+		l := baseline.NewLog(holds(places(&s), mean(&s)+sliceBytes, mutexLogLimit, heldLeast))
 		m.logs = append(m.logs, l)
 		var readers []*baseline.LogReader
 		for range s.Consumers() {

@@ -56,6 +56,9 @@ func TestRefused_Numbers(t *testing.T) {
 		"-partitions is 0: must be 1 to 65536":                                                                                            {"-scenario", "redelivery", "-partitions", "0"},
 		"-evict is 0.5: nobody leaves without churn; must be 0, or":                                                                       {"-scenario", "redelivery", "-evict", "0.5"},
 		"-stop is 3s: there are no readers to stop; must be 0":                                                                            {"-scenario", "backlog", "-readers", "0"},
+		"-size is 1048576: with 8192 partitions, each of which holds some messages, it must be 24 to 129024, or partitions fewer":         {"-partitions", "8192", "-size", "1048576"},
+		"-size is 1048576: with 8192 partitions, for which 3 producers collect batches, each of which holds some messages, it must":       {"-partitions", "8192", "-size", "1048576", "-publish", "batch"},
+		"-size is 1048576: with 8192 partitions, each of which holds some messages, it must be 24 to 262144":                              {"-partitions", "8192", "-size", "1048576", "-engine", "chan"},
 		"-runs is 10001: must be 1 to 10000":                                                                                              {"sweep", "-runs", "10001"},
 	} {
 		if line == "SIZE" {

@@ -256,7 +256,7 @@ func (l *leat) Replay(partition int, deliver func([]byte)) error {
 		return err
 	}
 	defer r.Close()
-	window := make([]engine.Record, leatWindow)
+	window := make([]engine.Record, l.window())
 	for r.Position() < end {
 		n, err := r.NextBatch(context.Background(), window)
 		var gone *engine.OffsetError
@@ -291,9 +291,10 @@ func (l *leat) Read(reader, partition int, deliver func([]byte)) error {
 	}
 }
 
-// window returns how many records a reader takes at once: there are as many windows as readers, each with one for each partition.
+// window returns how many records a reader takes at once: there are as many windows as readers, those that read again and those between
+// stages included, each with one for each partition.
 func (l *leat) window() int {
-	return max(leatFew, min(leatWindow, leatWindows/(max(l.s.Readers, l.s.Stages)*l.s.Partitions)))
+	return max(leatFew, min(leatWindow, leatWindows/((max(l.s.Readers, l.s.Stages, 1)+l.s.Replays)*l.s.Partitions)))
 }
 
 func (l *leat) Subscribe(_ int, deliver func(int, []byte)) error {

@@ -93,6 +93,23 @@ func TestMemory_Bounded(t *testing.T) {
 	}
 }
 
+// TestMemory_Windows: however many read, and read again, the records that they take at once are bounded.
+func TestMemory_Windows(t *testing.T) {
+	for _, readers := range []int{0, 1, 10_000} {
+		for _, replays := range []int{0, 1, 10_000} {
+			for _, partitions := range []int{1, 13, 65536} {
+				s := load.Scenario{Producers: 1, Partitions: partitions, Readers: readers, Replays: replays, Duration: 1e9}
+				if s.Validate() != nil {
+					continue
+				}
+				n := (&leat{s: s}).window() * (readers + replays) * partitions
+				assert.LessOrEqual(t, n, leatFew*leatWindows+leatWindow, "%+v", s)
+			}
+		}
+	}
+	assert.Equal(t, leatWindow, (&leat{s: load.Scenario{Partitions: 2, Readers: 3, Stages: 1, Replays: 4}}).window())
+}
+
 // TestMemory_AsEver: no scenario that has a name holds less for it.
 func TestMemory_AsEver(t *testing.T) {
 	for _, s := range slices.Concat(load.Scenarios(), load.DurableScenarios(), load.GroupScenarios()) {

@@ -143,11 +143,7 @@ func applyFile(fs *flag.FlagSet, name string) error {
 			continue
 		}
 		if err := fs.Set(k, v); err != nil {
-			err = fmt.Errorf("-file %s: %s is %q: %w", name, k, v, err)
-			if !saysForm(err) {
-				err = fmt.Errorf("%w; it is %s", err, allowed(fs, k))
-			}
-			return err
+			return fmt.Errorf("-file %s: %s is %q: %w", name, k, v, wrongValue(fs, k, v, err))
 		}
 	}
 	return nil
@@ -165,6 +161,3 @@ func allowed(fs *flag.FlagSet, name string) string {
 	}
 	return strings.Join(strings.Fields(text), " ")
 }
-
-// saysForm reports whether an error says what is allowed.
-func saysForm(err error) bool { return strings.Contains(err.Error(), "must be") }

@@ -124,3 +124,16 @@ func TestOutFile_Once(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "a", string(text))
 }
+
+// TestView_Remembered: a terminal is one though what cannot be written there is remembered.
+func TestView_Remembered(t *testing.T) {
+	f, err := os.OpenFile("/dev/zero", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip("there is no device that may pass for a terminal")
+	}
+	defer f.Close()
+	t.Setenv("TERM", "xterm")
+	assert.Equal(t, newView(f).repaint, newView(&printed{w: f}).repaint)
+	assert.Equal(t, isTerminal(f), newView(&printed{w: f}).repaint)
+	assert.False(t, newView(&printed{w: io.Discard}).repaint)
+}

@@ -1,11 +1,16 @@
 package tool
 
 import (
+	"errors"
 	"flag"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/leatlog/leat/bench/load/slo"
+	"github.com/leatlog/leat/bench/load/stream"
 )
 
 // setFlags sets the flags that come before everything else, and returns the rest. It reads what package flag reads, and its errors name
@@ -54,12 +59,25 @@ func setFlag(fs *flag.FlagSet, name, value string) error {
 	if err == nil {
 		return nil
 	}
-	err = fmt.Errorf("-%s %q: %w", name, value, err)
-	if !saysForm(err) {
-		err = fmt.Errorf("%w; it is %s", err, allowed(fs, name))
-	}
-	return err
+	return fmt.Errorf("-%s %q: %w", name, value, wrongValue(fs, name, value, err))
 }
+
+// wrongValue says what is wrong with a value, and what the flag takes. It leaves out what whoever tells of it says already.
+func wrongValue(fs *flag.FlagSet, name, value string, err error) error {
+	text := err.Error()
+	for _, prefix := range []string{slo.ErrSyntax.Error() + ": ", stream.ErrForm.Error() + ": ", strconv.Quote(value) + ": "} {
+		text = strings.TrimPrefix(text, prefix)
+	}
+	if !saysForm(text) {
+		text += "; it is " + allowed(fs, name)
+	}
+	return errors.New(text)
+}
+
+var form = regexp.MustCompile(`must be|it takes| takes \.|knows `)
+
+// saysForm reports whether an error says what is allowed.
+func saysForm(text string) bool { return form.MatchString(text) }
 
 // askedHelp returns flag.ErrHelp, unless -h is given as no.
 func askedHelp(name, value string, has bool) error {

@@ -62,7 +62,7 @@ func TestRefused_Numbers(t *testing.T) {
 		"-runs is 10001: must be 1 to 10000":                                                                                              {"sweep", "-runs", "10001"},
 	} {
 		if line == "SIZE" {
-			line = `-sizes "1073741824": stream: not a known form: "1073741824": size is "1073741824": must be a whole number from 24 to 268435456`
+			line = `-sizes "1073741824": size is "1073741824": must be a whole number from 24 to 268435456`
 		}
 		assert.Contains(t, refused(t, args...), line)
 	}
@@ -107,8 +107,8 @@ func TestParse_AnyFlags(t *testing.T) {
 func TestRefused_Objectives(t *testing.T) {
 	const plain = "it must be about e2e, publish, allocs, bytes, cores, corrupt, cpu, duplicated, faults, gap, lag, lost, published, rate, reordered"
 	for line, args := range map[string][]string{
-		`-slo "e2e.p99<-1ms": slo: syntax: "e2e.p99<-1ms": no run can meet it`:                     {"-slo", "e2e.p99<-1ms"},
-		`-slo "rate>-1": slo: syntax: "rate>-1": every run meets it`:                               {"-slo", "rate>-1"},
+		`-slo "e2e.p99<-1ms": no run can meet it`:                                                  {"-slo", "e2e.p99<-1ms"},
+		`-slo "rate>-1": every run meets it`:                                                       {"-slo", "rate>-1"},
 		`-slo "done.p99<1ms": this run has no done, which is of scenarios with a group; ` + plain:  {"-slo", "lost=0,done.p99<1ms"},
 		`-slo "overlapped=0": this run has no overlapped, which is of scen`:                        {"-slo", "overlapped=0"},
 		`-slo "delay.p99<1h": this run has no delay, which needs -rate; ` + plain:                  {"-slo", "delay.p99<1h"},

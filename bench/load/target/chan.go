@@ -8,7 +8,7 @@ import (
 	"github.com/leatlog/leat/bench/load"
 )
 
-// Chan is a buffered channel of capacity 1024 for each partition and consumer, less where they would hold more than 4 GiB all together. Messages of up to 64 bytes travel by value
+// Chan is a buffered channel of capacity 1024 for each partition and consumer, less where they would hold more than 2 GiB all together. Messages of up to 64 bytes travel by value
 // as 64-byte structs; larger ones as fresh copies on the heap.
 //
 // Publish waits while a channel is full, and does not look at its context: a plain send is what people write, and a select

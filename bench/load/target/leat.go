@@ -22,7 +22,7 @@ import (
 // What does not fit even so is refused.
 //
 // Ways to publish: async (the default) hands over with PublishAsync, sync waits with Publish until the record is committed,
-// batch collects 64 messages for each partition, fewer where all batches together would be more than 4 GiB, and hands them over with
+// batch collects 64 messages for each partition, fewer where all batches together would be more than 2 GiB, and hands them over with
 // PublishBatch (without their keys), appender has each partition for itself.
 //
 // Wait is how pull readers wait: park (the default), yield, spin.

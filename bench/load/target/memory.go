@@ -10,7 +10,7 @@ import (
 const (
 	// holdMost is how many bytes of messages a target may hold for what is on its way, all together. Where there are so many partitions,
 	// or messages are so large, that it would be more, each place holds fewer.
-	holdMost = 4 << 30
+	holdMost = 2 << 30
 	// fitMost is how many bytes it may need though each place holds as few as it can. What takes more is refused.
 	fitMost = 8 << 30
 	// heldLeast is how many messages the rivals hold in each partition at the least, and sliceBytes what a slice takes besides its bytes.

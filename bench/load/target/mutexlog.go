@@ -9,7 +9,7 @@ import (
 )
 
 // MutexLog is a slice of messages under a mutex for each partition. Each holds at most 65,536 messages, fewer where they would be more
-// than 4 GiB all together, and makes producers wait for the slowest consumer beyond that.
+// than 2 GiB all together, and makes producers wait for the slowest consumer beyond that.
 type MutexLog struct{}
 
 const mutexLogLimit = 1 << 16

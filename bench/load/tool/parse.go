@@ -74,10 +74,10 @@ func wrongValue(fs *flag.FlagSet, name, value string, err error) error {
 	return errors.New(text)
 }
 
-var form = regexp.MustCompile(`must be|it takes| takes \.|knows `)
+var says = regexp.MustCompile(`must be|it takes| takes \.`)
 
 // saysForm reports whether an error says what is allowed.
-func saysForm(text string) bool { return form.MatchString(text) }
+func saysForm(text string) bool { return says.MatchString(text) }
 
 // askedHelp returns flag.ErrHelp, unless -h is given as no.
 func askedHelp(name, value string, has bool) error {

@@ -220,6 +220,9 @@ func (r *run) result(engine string, ended int64, last mark, interrupted bool) Re
 	if s.Consumers() == 0 && s.Replays == 0 {
 		res.Notes = append(res.Notes, "nobody reads: only publishing was measured")
 	}
+	if s.Rate > 0 && res.Scheduled == 0 && !interrupted {
+		res.Notes = append(res.Notes, "no message was due: nothing was measured, and no rate was held")
+	}
 	if note := s.tooSoon(); note != "" {
 		res.Notes = append(res.Notes, note)
 	}

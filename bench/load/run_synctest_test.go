@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leatlog/leat/bench/load"
+	"github.com/leatlog/leat/bench/load/stream"
 )
 
 // open is an open-loop scenario for a synctest bubble, where times are exact.
@@ -326,4 +327,29 @@ func TestRun_TooSoon(t *testing.T) {
 			assert.Equal(t, soon, s.Rate > s.RateMost(), "%d", messages)
 		})
 	}
+}
+
+// TestRun_NothingDue: messages that come at random may not come at all, and then the result says that it says nothing.
+func TestRun_NothingDue(t *testing.T) {
+	none, some := 0, 0
+	for seed := range uint64(40) {
+		synctest.Test(t, func(t *testing.T) {
+			s := open(1, time.Second)
+			s.Seed = seed
+			var err error
+			s.Arrival, err = stream.ParseArrival("poisson")
+			require.NoError(t, err)
+			res, err := load.Run(t.Context(), &direct{}, s)
+			require.NoError(t, err)
+			said := strings.Contains(strings.Join(res.Notes, "\n"), "no message was due")
+			assert.Equal(t, res.Scheduled == 0, said, "%q", res.Notes)
+			if said {
+				none++
+			} else {
+				some++
+			}
+		})
+	}
+	assert.Positive(t, none)
+	assert.Positive(t, some)
 }

@@ -151,7 +151,7 @@ func (o *options) sweep(ctx context.Context, c sweep.Config, stdout, stderr io.W
 		}
 		wrong = wrong || res.Faults.Any()
 		_, met := o.slo.Check(res.Figure)
-		return sweep.Outcome{Met: met && res.RateHeld && !res.Faults.Any(), Result: res}, nil
+		return sweep.Outcome{Met: met && res.RateHeld && res.Scheduled > 0 && !res.Faults.Any(), Result: res}, nil
 	})
 	interrupted := ctx.Err() != nil
 	if err != nil && !interrupted {
@@ -195,6 +195,8 @@ func verdict(met bool, res *load.Result) string {
 	switch {
 	case res.Faults.Any():
 		return "WRONG: " + res.Faults.String()
+	case !met && res.Scheduled == 0:
+		return "no message was due"
 	case !res.RateHeld:
 		return "rate missed"
 	case !met:

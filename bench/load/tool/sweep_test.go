@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -82,4 +83,19 @@ func TestSweep_TooSoon(t *testing.T) {
 	assert.InDelta(t, 5e4, c.To, 0)
 	c = bound("-from", "0.5", "-factor", "10")
 	assert.InDelta(t, 0.5, c.Least, 0)
+}
+
+func TestVerdict(t *testing.T) {
+	for want, x := range map[string]struct {
+		met bool
+		res load.Result
+	}{
+		"met":                {true, load.Result{RateHeld: true, Scheduled: 1}},
+		"missed":             {false, load.Result{RateHeld: true, Scheduled: 1}},
+		"rate missed":        {false, load.Result{Scheduled: 1}},
+		"no message was due": {false, load.Result{RateHeld: true}},
+		"WRONG: lost 1, duplicated 0, reordered 0, gap 0, corrupt 0": {false, load.Result{Faults: load.Faults{Lost: 1}}},
+	} {
+		assert.Contains(t, verdict(x.met, &x.res), strings.SplitN(want, ",", 2)[0])
+	}
 }

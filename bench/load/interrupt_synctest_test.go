@@ -53,7 +53,7 @@ func interruptible(t *testing.T) map[string]load.Scenario {
 	for _, s := range slices.Concat(load.Scenarios(), load.DurableScenarios(), load.GroupScenarios()) {
 		add(s.Name, s)
 	}
-	for _, publish := range []string{"sync", "batch", "appender"} {
+	for _, publish := range []string{"sync", "batch", "appender", "reserve"} {
 		s, _ := load.ScenarioNamed("partitions")
 		s.Publish = publish
 		add("partitions "+publish, s)

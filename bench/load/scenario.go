@@ -54,7 +54,7 @@ type Scenario struct {
 	Replays int
 	// Stop is for how long all readers and subscribers stand still, from the start of the measured time on. Then they catch up.
 	Stop time.Duration
-	// Publish is how to publish, where the target has several ways ("async", "sync", "batch", "appender"). Empty means the
+	// Publish is how to publish, where the target has several ways ("async", "sync", "batch", "appender", "reserve"). Empty means the
 	// target's own choice.
 	Publish string
 	// Wait is how to wait, where the target has several ways ("park", "yield", "spin"). Empty means the target's own choice.

@@ -24,7 +24,7 @@ func inFiles(t *testing.T, sync string) load.Scenario {
 func TestLeat_Durable(t *testing.T) {
 	defer testkit.NoLeaks(t)
 	for _, sync := range []string{"always", "1ms", "never"} {
-		for _, publish := range []string{"async", "sync", "batch", "appender"} {
+		for _, publish := range []string{"async", "sync", "batch", "appender", "reserve"} {
 			s := inFiles(t, sync)
 			s.Publish, s.Stages = publish, 2
 			res, err := load.Run(t.Context(), target.Leat{}, s)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strconv"
 	"sync"
 
@@ -23,7 +22,8 @@ import (
 //
 // Ways to publish: async (the default) hands over with PublishAsync, sync waits with Publish until the record is committed,
 // batch collects 64 messages for each partition, fewer where all batches together would be more than 2 GiB, and hands them over with
-// PublishBatch (without their keys), appender has each partition for itself.
+// PublishBatch (without their keys), appender has each partition for itself, and so has reserve, which makes up to 64 messages in place
+// and shows them at once.
 //
 // Wait is how pull readers wait: park (the default), yield, spin.
 //
@@ -74,14 +74,14 @@ func (Leat) Check(s load.Scenario) error {
 
 // ways returns how a scenario wants to publish and wait.
 func ways(s load.Scenario) (publish string, wait engine.Wait, err error) {
-	if publish, err = oneOf("leat", "publish", s.Publish, "async", "sync", "batch", "appender"); err != nil {
+	if publish, err = oneOf("leat", "publish", s.Publish, "async", "sync", "batch", "appender", "reserve"); err != nil {
 		return "", 0, err
 	}
 	name, err := oneOf("leat", "wait", s.Wait, "park", "yield", "spin")
 	if err != nil {
 		return "", 0, err
 	}
-	if publish == "appender" && s.Producers > s.Partitions {
+	if (publish == "appender" || publish == "reserve") && s.Producers > s.Partitions {
 		return "", 0, tooManyAppenders(s)
 	}
 	wait, err = cursor.ParseWait(name)
@@ -343,137 +343,4 @@ func (l *leat) Survived(partition int) (uint64, error) {
 		return 0, errors.New("the files could not be opened again")
 	}
 	return l.left[partition], nil
-}
-
-func (l *leat) Producer(i int) (load.Producer, error) {
-	switch l.publish {
-	case "sync":
-		return leatSync(l.parts), nil
-	case "batch":
-		return newLeatBatch(l.parts, &l.s), nil
-	case "appender":
-		return newLeatAppender(l.parts, i, l.s.Producers)
-	default:
-		return leatAsync(l.parts), nil
-	}
-}
-
-// leatAsync hands records over and does not ask what became of them: if one were lost, the checks would say so.
-type leatAsync []*engine.Partition
-
-func (p leatAsync) Publish(ctx context.Context, partition int, payload []byte) error {
-	return p[partition].PublishAsync(ctx, engine.Record{Value: payload}, nil)
-}
-
-// PublishKey implements load.KeyProducer.
-func (p leatAsync) PublishKey(ctx context.Context, partition int, key, payload []byte) error {
-	return p[partition].PublishAsync(ctx, engine.Record{Key: key, Value: payload}, nil)
-}
-
-func (leatAsync) Flush(context.Context) error { return nil }
-
-// leatSync waits until each record is committed.
-type leatSync []*engine.Partition
-
-func (p leatSync) Publish(ctx context.Context, partition int, payload []byte) error {
-	_, err := p[partition].Publish(ctx, engine.Record{Value: payload})
-	return err
-}
-
-// PublishKey implements load.KeyProducer.
-func (p leatSync) PublishKey(ctx context.Context, partition int, key, payload []byte) error {
-	_, err := p[partition].Publish(ctx, engine.Record{Key: key, Value: payload})
-	return err
-}
-
-func (leatSync) Flush(context.Context) error { return nil }
-
-// leatBatches collects records for each partition.
-type leatBatches struct {
-	parts   []*engine.Partition
-	batches [][]engine.Record
-	memory  [][]byte // for each partition, room for the values of a batch
-	size    int
-	most    int // messages of a batch
-}
-
-func newLeatBatch(parts []*engine.Partition, s *load.Scenario) *leatBatches {
-	return &leatBatches{
-		parts: parts, size: s.Size, most: holds(int64(s.Producers)*int64(s.Partitions), int64(s.Size), leatBatch, 1),
-		batches: make([][]engine.Record, len(parts)), memory: make([][]byte, len(parts)),
-	}
-}
-
-func (b *leatBatches) Publish(ctx context.Context, partition int, payload []byte) error {
-	i := len(b.batches[partition])
-	if b.memory[partition] == nil {
-		b.batches[partition], b.memory[partition] = make([]engine.Record, 0, b.most), make([]byte, b.most*b.size)
-	}
-	value := b.memory[partition][i*b.size:][:len(payload)]
-	copy(value, payload)
-	b.batches[partition] = append(b.batches[partition], engine.Record{Value: value})
-	if i+1 < b.most {
-		return nil
-	}
-	return b.send(ctx, partition)
-}
-
-func (b *leatBatches) send(ctx context.Context, partition int) error {
-	batch := b.batches[partition]
-	if len(batch) == 0 {
-		return nil
-	}
-	b.batches[partition] = batch[:0]
-	return b.parts[partition].PublishBatch(ctx, batch)
-}
-
-func (b *leatBatches) Flush(ctx context.Context) error {
-	for i := range b.parts {
-		if err := b.send(ctx, i); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// leatAppenders has some partitions for itself.
-type leatAppenders struct {
-	owns      []int
-	appenders []*engine.Appender // by partition; nil for those of others
-}
-
-func newLeatAppender(parts []*engine.Partition, producer, of int) (load.Producer, error) {
-	a := &leatAppenders{appenders: make([]*engine.Appender, len(parts))}
-	for i := producer; i < len(parts); i += of {
-		x, err := parts[i].Appender(context.Background())
-		if err != nil {
-			return nil, err
-		}
-		a.appenders[i] = x
-		a.owns = append(a.owns, i)
-	}
-	return a, nil
-}
-
-// Owns implements load.Owner.
-func (a *leatAppenders) Owns() []int { return slices.Clone(a.owns) }
-
-func (a *leatAppenders) Publish(ctx context.Context, partition int, payload []byte) error {
-	_, err := a.appenders[partition].Append(ctx, engine.Record{Value: payload})
-	return err
-}
-
-// PublishKey implements load.KeyProducer.
-func (a *leatAppenders) PublishKey(ctx context.Context, partition int, key, payload []byte) error {
-	_, err := a.appenders[partition].Append(ctx, engine.Record{Key: key, Value: payload})
-	return err
-}
-
-func (a *leatAppenders) Flush(context.Context) error {
-	for _, i := range a.owns {
-		if err := a.appenders[i].Flush(); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -103,7 +103,7 @@ func TestNamed(t *testing.T) {
 
 // TestLeat_EveryWay runs each way to publish with each way to wait.
 func TestLeat_EveryWay(t *testing.T) {
-	for _, publish := range []string{"", "async", "sync", "batch", "appender"} {
+	for _, publish := range []string{"", "async", "sync", "batch", "appender", "reserve"} {
 		for _, wait := range []string{"", "park", "yield", "spin"} {
 			t.Run("publish="+publish+"/wait="+wait, func(t *testing.T) {
 				defer testkit.NoLeaks(t)
@@ -124,7 +124,7 @@ func TestLeat_EveryWay(t *testing.T) {
 
 // TestLeat_FlushLetsGo publishes one message where 64 or 256 would go together.
 func TestLeat_FlushLetsGo(t *testing.T) {
-	for _, publish := range []string{"async", "sync", "batch", "appender"} {
+	for _, publish := range []string{"async", "sync", "batch", "appender", "reserve"} {
 		t.Run("publish="+publish, func(t *testing.T) {
 			defer testkit.NoLeaks(t)
 			s := brief(t, "unicast")
@@ -205,7 +205,7 @@ func TestLeat_ReplayStorm(t *testing.T) {
 
 // TestLeat_KeysInEveryWay: keys choose partitions whatever the way to publish.
 func TestLeat_KeysInEveryWay(t *testing.T) {
-	for _, publish := range []string{"async", "sync", "batch", "appender"} {
+	for _, publish := range []string{"async", "sync", "batch", "appender", "reserve"} {
 		s := brief(t, "hot-key")
 		s.Publish, s.Rate, s.Producers = publish, 0, 1
 		res, err := load.Run(t.Context(), target.Leat{}, s)
@@ -231,7 +231,7 @@ func TestTargets_MixedSizes(t *testing.T) {
 		how string
 	}{
 		{target.Chan{}, soak, ""}, {target.MutexLog{}, soak, ""}, {target.Leat{}, group, ""}, {target.Leat{}, group, "batch"},
-		{target.Leat{}, soak, "async"}, {target.Leat{}, soak, "sync"}, {target.Leat{}, soak, "batch"}, {target.Leat{}, soak, "appender"},
+		{target.Leat{}, soak, "async"}, {target.Leat{}, soak, "sync"}, {target.Leat{}, soak, "batch"}, {target.Leat{}, soak, "appender"}, {target.Leat{}, soak, "reserve"},
 	} {
 		t.Run(c.tgt.Name()+"/"+c.s.Name+"/"+c.how, func(t *testing.T) {
 			defer testkit.NoLeaks(t)

@@ -159,7 +159,7 @@ func (o *options) flagSet(flags *load.Scenario, name, engine *string) *flag.Flag
 		"the `form` in which messages come, with -rate: "+stream.ArrivalForms)
 	fs.Var(parsed[stream.Keys]{&flags.Keys, stream.ParseKeys}, "keys",
 		"the `form` of their keys, which choose the partition: "+stream.KeyForms)
-	fs.StringVar(&flags.Publish, "publish", "", "`mode` in which leat publishes: async (default), sync, batch, appender")
+	fs.StringVar(&flags.Publish, "publish", "", "`mode` in which leat publishes: async (default), sync, batch, appender, reserve")
 	fs.StringVar(&flags.Wait, "wait", "", "`policy` by which leat's pull readers wait: park (default), yield, spin")
 	fs.StringVar(&flags.Sync, "sync", "", "keep messages in files, `how` safe: always, never, or a time such as 10ms that may pass until a sync (leat only)")
 	fs.StringVar(&flags.Dir, "dir", "", "`directory` for a directory with these files, which is removed at the end")

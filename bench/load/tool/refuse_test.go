@@ -78,7 +78,7 @@ func TestParse_AnyFlags(t *testing.T) {
 	})
 	values := []string{
 		"", "0", "1", "-1", "2", "24", "100", "10000", "65536", "1e3", "1e12", "1e300", "nan", "-inf", "0.5", "1s", "-1s", "1ms", "8760h", "hang", "x", "-", "true",
-		"always", "never", "sync", "batch", "appender", "spin", "chan", "manual", "at-most-once", "broadcast", "shared", "batch", "each", "poisson", "burst:1ms/9ms",
+		"always", "never", "sync", "batch", "appender", "reserve", "spin", "chan", "manual", "at-most-once", "broadcast", "shared", "batch", "each", "poisson", "burst:1ms/9ms",
 		"uniform:24-100", "uniform:100", "zipf:0.99:100", "lost=0", "e2e.p99<1ms", "done.p50<1s", "0,1", "512MiB", "off", "%",
 	}
 	random := rand.New(rand.NewPCG(1, 2))

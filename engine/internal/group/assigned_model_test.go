@@ -193,6 +193,3 @@ func checkAssigned(t *rapid.T) {
 	}
 	require.Equal(t, len(s.past), s.ends.lost+s.ends.released)
 }
-
-// failure returns the error of a call that returns something else as well.
-func failure[A any](_ A, err error) error { return err }

@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/leatlog/leat/engine/internal/delivery"
@@ -95,16 +97,54 @@ func (p *part) publish(t testing.TB, n int) {
 	}
 }
 
+// ending is what something under test has told of its end.
+type ending struct {
+	ended chan struct{} // closed by tell
+	ends  atomic.Int32  // how often tell was called
+	cause error         // why; after ended
+}
+
+func newEnding() *ending { return &ending{ended: make(chan struct{})} }
+
+// tell is for OnEnd.
+func (e *ending) tell(err error) {
+	if e.ends.Add(1) == 1 {
+		e.cause = err
+		close(e.ended)
+	}
+}
+
+// once waits for the end, which must be told once.
+func (e *ending) once(t testing.TB) {
+	t.Helper()
+	<-e.ended
+	require.Equal(t, int32(1), e.ends.Load(), "OnEnd")
+}
+
+// told is what a lane of either kind has told, and its context.
+type told struct {
+	*ending
+	rested atomicx.Event
+	ctx    context.Context
+	cancel context.CancelFunc
+}
+
+// prepare completes the Config of a lane whose tales x is to have.
+func (x *told) prepare(p *part, c *delivery.Config) {
+	x.ending = newEnding()
+	x.ctx, x.cancel = context.WithCancel(background)
+	if c.Backoff == nil {
+		c.Backoff = []time.Duration{time.Millisecond}
+	}
+	c.Topic, c.Clock, c.Rested, c.OnEnd = "topic", p.clock, &x.rested, x.tell
+}
+
 // lane is a lane under test with what it has told.
 type lane struct {
 	*delivery.Lane
-	part   *part
-	gate   *partition.Gate
-	rested atomicx.Event
-	cancel context.CancelFunc
-	ended  chan struct{} // closed by OnEnd
-	ends   atomic.Int32  // how often OnEnd was called
-	cause  error         // why; after ended
+	told
+	part *part
+	gate *partition.Gate
 }
 
 // newLane returns a lane that has not been started; it is stopped, and checked to have ended, when the test ends. start says
@@ -116,31 +156,20 @@ func newLane(t testing.TB, p *part, c delivery.Config, start delivery.Start) *la
 
 func newLaneOpt(t testing.TB, p *part, c delivery.Config, start delivery.Start, opt dispatch.Options, gate *partition.Gate) *lane {
 	t.Helper()
-	l := &lane{part: p, gate: gate, ended: make(chan struct{})}
-	if c.Backoff == nil {
-		c.Backoff = []time.Duration{time.Millisecond}
-	}
-	c.Topic, c.Clock, c.Rested = "topic", p.clock, &l.rested
-	c.OnEnd = func(err error) {
-		if l.ends.Add(1) == 1 {
-			l.cause = err
-			close(l.ended)
-		}
-	}
+	l := &lane{part: p, gate: gate}
+	l.prepare(p, &c)
 	if start == nil {
 		start = at(0)
 	}
-	ctx, cancel := context.WithCancel(background)
-	l.cancel = cancel
 	var err error
-	l.Lane, err = delivery.New(ctx, &c, p.Partition, gate, p.workers, opt, start)
+	l.Lane, err = delivery.New(l.ctx, &c, p.Partition, gate, p.workers, opt, start)
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		l.Stop(errOver)
 		l.Start()
 		<-l.ended
-		cancel()
-		require.Equal(t, int32(1), l.ends.Load(), "OnEnd")
+		l.cancel()
+		l.once(t)
 	})
 	return l
 }
@@ -148,7 +177,7 @@ func newLaneOpt(t testing.TB, p *part, c delivery.Config, start delivery.Start, 
 // run is newLane with a handler, started.
 func run(t testing.TB, p *part, h Handler) *lane {
 	t.Helper()
-	l := newLane(t, p, delivery.Config{Handler: delivery.Handler{One: h}}, nil)
+	l := newLane(t, p, each(h), nil)
 	l.Start()
 	return l
 }
@@ -160,6 +189,12 @@ func at(off uint64) delivery.Start {
 
 func latest(_, next uint64) (uint64, error)    { return next, nil }
 func earliest(first, _ uint64) (uint64, error) { return first, nil }
+
+// each makes a Config for a handler of single records.
+func each(h Handler) delivery.Config { return delivery.Config{Handler: delivery.Handler{One: h}} }
+
+// nothing is a handler that does nothing.
+func nothing(context.Context, *Message) error { return nil }
 
 // batches makes a BatchHandler.
 func batches(size int, h func(ctx context.Context, ms []Message) error) delivery.Config {
@@ -230,3 +265,38 @@ func rounds(n int) int { return testkit.Rounds(n) }
 func watchdog(t testing.TB) { testkit.Watchdog(t) }
 
 func await(cond func() bool) { testkit.Await(cond) }
+
+// segmentsAreUsedAgain checks that a partition that is published to for long, with few segments and who runs there, needs
+// little new memory.
+func segmentsAreUsedAgain(t *testing.T, run func(p *part)) {
+	t.Helper()
+	watchdog(t)
+	const records, bytes = 64, 64 << 10
+	p := newPart(t, partitionSetup{limits: retention.Limits{MaxRecords: 4 * records}, segments: records})
+	run(p)
+	r := segment.Record{Value: make([]byte, bytes/records)}
+	fill := func(segments int) uint64 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for range segments * records {
+			_, err := p.Publish(background, &r)
+			require.NoError(t, err)
+		}
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	fill(20)
+	n := rounds(1000)
+	assert.Less(t, fill(n), uint64(n*bytes/4+20*bytes), "new memory")
+}
+
+// pinsAreBack checks that the partition, which nobody reads any more, leaves no memory but what can be used again.
+func pinsAreBack(t *testing.T, p *part) {
+	t.Helper()
+	used := p.pool.Used()
+	p.Close(errOver)
+	<-p.Done()
+	p.Free()
+	assert.Positive(t, used)
+	assert.Equal(t, used, p.pool.Kept(), "all can be used again")
+}

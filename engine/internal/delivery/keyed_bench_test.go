@@ -24,7 +24,7 @@ func BenchmarkKeyed_Backlog(b *testing.B) {
 	}
 	b.Run("lane=true", func(b *testing.B) {
 		p := backlog(b, records, 100)
-		l := newLane(b, p, delivery.Config{Handler: delivery.Handler{One: func(context.Context, *Message) error { return nil }}}, latest)
+		l := newLane(b, p, each(nothing), latest)
 		l.Start()
 		measure(b, records, func() { _ = l.Seek(at(0)) }, l.Drained)
 	})
@@ -49,18 +49,17 @@ func BenchmarkKeyed_Stream(b *testing.B) {
 		await(over)
 	}
 	setup := partitionSetup{limits: retention.Limits{MaxRecords: 100_000}, segments: 10_000}
-	nothing := delivery.Handler{One: func(context.Context, *Message) error { return nil }}
 	for _, parallel := range []int{1, 4} {
 		b.Run(fmt.Sprintf("parallel=%d", parallel), func(b *testing.B) {
 			p := newPart(b, setup)
-			k := newKeyed(b, p, delivery.Config{Parallel: parallel, Handler: nothing}, nil)
+			k := newKeyed(b, p, delivery.Config{Parallel: parallel, Handler: delivery.Handler{One: nothing}}, nil)
 			k.Start()
 			stream(b, p, k.Drained)
 		})
 	}
 	b.Run("lane=true", func(b *testing.B) {
 		p := newPart(b, setup)
-		l := newLane(b, p, delivery.Config{Handler: nothing}, nil)
+		l := newLane(b, p, each(nothing), nil)
 		l.Start()
 		stream(b, p, l.Drained)
 	})

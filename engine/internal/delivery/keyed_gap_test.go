@@ -61,7 +61,7 @@ func TestKeyed_Gap(t *testing.T) {
 		t.Run(fmt.Sprintf("fail=%v/once=%v", fail, once), func(t *testing.T) {
 			y := newTally()
 			in, out := make(chan struct{}), make(chan struct{})
-			c := keyed(func(_ context.Context, m *Message) error {
+			c := each(func(_ context.Context, m *Message) error {
 				switch m.Offset {
 				case 0: // is to be tried again when all else is over
 					return errPoison
@@ -136,7 +136,7 @@ func TestKeyed_GapNeedsNoRecord(t *testing.T) {
 	p.publishKeys(t, keys(10, 3)...)
 	require.NoError(t, p.TruncateBefore(background, 10))
 	y := newTally()
-	c := keyed(func(_ context.Context, m *Message) error { y.deliver(m); return nil })
+	c := each(func(_ context.Context, m *Message) error { y.deliver(m); return nil })
 	c.OnGap = y.gap
 	k := newKeyed(t, p, c, nil)
 	k.Start()
@@ -153,7 +153,7 @@ func TestKeyed_NoGapNoticeAfterStop(t *testing.T) {
 	watchdog(t)
 	p := newPart(t, partitionSetup{onFull: partition.DropOldest, limits: retention.Limits{MaxRecords: 2}, segments: 1})
 	p.publishKeys(t, keys(10, 3)...)
-	c := keyed(func(context.Context, *Message) error { t.Error("delivered"); return nil })
+	c := each(func(context.Context, *Message) error { t.Error("delivered"); return nil })
 	c.OnGap = func(int, int64, int64) { t.Error("told of a gap") }
 	k := newKeyed(t, p, c, nil)
 	k.Stop(errPoison)

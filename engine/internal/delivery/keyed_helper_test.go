@@ -1,13 +1,10 @@
 package delivery_test
 
 import (
-	"context"
 	"encoding/binary"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -20,12 +17,8 @@ import (
 // keyedLane is a Keyed under test with what it has told.
 type keyedLane struct {
 	*delivery.Keyed
-	part   *part
-	rested atomicx.Event
-	cancel context.CancelFunc
-	ended  chan struct{} // closed by OnEnd
-	ends   atomic.Int32  // how often OnEnd was called
-	cause  error         // why; after ended
+	told
+	part *part
 }
 
 // newKeyed returns a Keyed that has not been started; it is stopped, and checked to have ended, when the test ends. Unless c says
@@ -37,36 +30,25 @@ func newKeyed(t testing.TB, p *part, c delivery.Config, start delivery.Start) *k
 
 func newKeyedOpt(t testing.TB, p *part, c delivery.Config, start delivery.Start, opt dispatch.Options, gate *partition.Gate) *keyedLane {
 	t.Helper()
-	k := &keyedLane{part: p, ended: make(chan struct{})}
-	if c.Backoff == nil {
-		c.Backoff = []time.Duration{time.Millisecond}
-	}
+	k := &keyedLane{part: p}
+	k.prepare(p, &c)
 	if c.Parallel == 0 {
 		c.Parallel = 4
-	}
-	c.Topic, c.Clock, c.Rested = "topic", p.clock, &k.rested
-	c.OnEnd = func(err error) {
-		if k.ends.Add(1) == 1 {
-			k.cause = err
-			close(k.ended)
-		}
 	}
 	if start == nil {
 		start = at(0)
 	}
-	ctx, cancel := context.WithCancel(background)
-	k.cancel = cancel
 	var err error
-	k.Keyed, err = delivery.NewKeyed(ctx, &c, p.Partition, gate, p.workers, opt, start)
+	k.Keyed, err = delivery.NewKeyed(k.ctx, &c, p.Partition, gate, p.workers, opt, start)
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		k.Stop(errOver)
 		k.Start()
 		<-k.ended
-		cancel()
-		require.Equal(t, int32(1), k.ends.Load(), "OnEnd")
+		k.cancel()
+		k.once(t)
 		await(p.idle)
-		require.Equal(t, int32(1), k.ends.Load(), "OnEnd")
+		k.once(t)
 	})
 	return k
 }
@@ -74,7 +56,7 @@ func newKeyedOpt(t testing.TB, p *part, c delivery.Config, start delivery.Start,
 // runKeyed is newKeyed with a handler, started.
 func runKeyed(t testing.TB, p *part, h Handler) *keyedLane {
 	t.Helper()
-	k := newKeyed(t, p, delivery.Config{Handler: delivery.Handler{One: h}}, nil)
+	k := newKeyed(t, p, each(h), nil)
 	k.Start()
 	return k
 }

@@ -27,7 +27,7 @@ func TestBUG013_KeyedFailingHandlers(t *testing.T) {
 				p.publishKeys(t, keys(20, 4)...)
 				got := newKeyBook(t)
 				var failed, dropped, buried book
-				c := keyed(func(_ context.Context, m *Message) error {
+				c := each(func(_ context.Context, m *Message) error {
 					defer got.enter(m)()
 					bad := m.Offset == 5 && (drop || m.Attempt < 3)
 					m.Offset, m.Value, m.Key, m.Topic, m.Attempt = -1, nil, nil, "", -1 // changes nothing for anybody
@@ -113,7 +113,7 @@ func TestKeyed_HooksMayEndTheGoroutine(t *testing.T) {
 	p := newPart(t, partitionSetup{workers: 1})
 	p.publishKeys(t, keys(6, 2)...)
 	got := newKeyBook(t)
-	c := keyed(func(_ context.Context, m *Message) error { defer got.enter(m)(); return errPoison })
+	c := each(func(_ context.Context, m *Message) error { defer got.enter(m)(); return errPoison })
 	c.MaxDeliveries = 2
 	c.OnFailure = func(context.Context, *Message, error) { runtime.Goexit() }
 	c.OnDrop = func(context.Context, *Message, error) { runtime.Goexit() }
@@ -132,7 +132,7 @@ func TestKeyed_KeyWaitsForHooks(t *testing.T) {
 	p.publishKeys(t, "a", "a", "b", "b")
 	in, out := make(chan struct{}), make(chan struct{})
 	var got book
-	c := keyed(func(_ context.Context, m *Message) error {
+	c := each(func(_ context.Context, m *Message) error {
 		got.add(m)
 		if m.Offset == 0 {
 			return errPoison
@@ -162,7 +162,7 @@ func TestKeyed_GapHookMayEndTheGoroutine(t *testing.T) {
 	require.NoError(t, p.TruncateBefore(background, 4))
 	var got book
 	gaps := 0
-	c := keyed(func(_ context.Context, m *Message) error { got.add(m); return nil })
+	c := each(func(_ context.Context, m *Message) error { got.add(m); return nil })
 	c.OnGap = func(int, int64, int64) { gaps++; runtime.Goexit() }
 	k := newKeyed(t, p, c, nil)
 	k.Start()
@@ -177,7 +177,7 @@ func TestKeyed_NotDroppedOnceItsContextIsOver(t *testing.T) {
 	watchdog(t)
 	p := newPart(t, partitionSetup{})
 	in := make(chan struct{}, 1)
-	c := keyed(func(ctx context.Context, _ *Message) error {
+	c := each(func(ctx context.Context, _ *Message) error {
 		in <- struct{}{}
 		<-ctx.Done()
 		return ctx.Err()
@@ -203,7 +203,7 @@ func TestKeyed_CrowdedDoesNotCount(t *testing.T) {
 	p := newPart(t, partitionSetup{})
 	var n atomic.Int64
 	got := newKeyBook(t)
-	c := keyed(func(_ context.Context, m *Message) error {
+	c := each(func(_ context.Context, m *Message) error {
 		defer got.enter(m)()
 		if n.Add(1) <= 5 {
 			return fmt.Errorf("publish: %w", partition.ErrWorkersBlocked)
@@ -225,7 +225,7 @@ func TestKeyed_FenceDuringBury(t *testing.T) {
 	for _, fence := range []bool{false, true} {
 		p := newPart(t, partitionSetup{})
 		in, out := make(chan struct{}), make(chan struct{})
-		c := keyed(func(context.Context, *Message) error { return errPoison })
+		c := each(func(context.Context, *Message) error { return errPoison })
 		c.MaxDeliveries = 1
 		c.Bury = func(context.Context, *Message, error) error { in <- struct{}{}; <-out; return nil }
 		k := newKeyed(t, p, c, nil)
@@ -253,7 +253,7 @@ func TestKeyed_SeekDuringHooks(t *testing.T) {
 		p := newPart(t, partitionSetup{})
 		got := newKeyBook(t)
 		var k *keyedLane
-		c := keyed(func(_ context.Context, m *Message) error { defer got.enter(m)(); return errPoison })
+		c := each(func(_ context.Context, m *Message) error { defer got.enter(m)(); return errPoison })
 		c.MaxDeliveries = 2
 		c.OnFailure = func(_ context.Context, m *Message, _ error) {
 			if m.Offset == 0 && len(got.entries("a")) == 1 {

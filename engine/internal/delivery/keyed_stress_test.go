@@ -26,7 +26,7 @@ func TestKeyed_StressPause(t *testing.T) {
 	p := newPart(t, partitionSetup{segments: 50})
 	p.publishKeys(t, keys(records, 40)...)
 	var begun, over atomic.Int64
-	c := keyed(func(context.Context, *Message) error {
+	c := each(func(context.Context, *Message) error {
 		begun.Add(1)
 		if rand.N(4) == 0 {
 			runtime.Gosched()
@@ -70,7 +70,7 @@ func TestKeyed_StressSeek(t *testing.T) {
 		p := newPart(t, partitionSetup{segments: 13})
 		p.publishKeys(t, keys(records, nkeys)...)
 		got := newKeyBook(t)
-		c := keyed(func(_ context.Context, m *Message) error {
+		c := each(func(_ context.Context, m *Message) error {
 			defer got.enter(m)()
 			switch rand.N(60) {
 			case 0:
@@ -146,7 +146,7 @@ func TestKeyed_StressHandOver(t *testing.T) {
 		var fenced atomic.Bool
 		got := newKeyBook(t)
 		fence := owner%3 != 0
-		c := keyed(func(_ context.Context, m *Message) error {
+		c := each(func(_ context.Context, m *Message) error {
 			defer got.enter(m)()
 			if rand.N(3) == 0 {
 				runtime.Gosched()
@@ -281,7 +281,7 @@ func TestKeyed_StressPublish(t *testing.T) {
 	for _, parallel := range []int{1, 3} {
 		p := newPart(t, partitionSetup{segments: 16, limits: retention.Limits{MaxRecords: 64}, workers: 3})
 		seen, hung, out := make(chan int64), make(chan struct{}, 1), make(chan struct{})
-		c := keyed(func(_ context.Context, m *Message) error {
+		c := each(func(_ context.Context, m *Message) error {
 			if string(m.Key) == "hang" {
 				hung <- struct{}{}
 				<-out
@@ -319,7 +319,7 @@ func TestKeyed_StressDrained(t *testing.T) {
 	for _, once := range []bool{false, true} {
 		p := newPart(t, partitionSetup{segments: 16, limits: retention.Limits{MaxRecords: 64}})
 		var over atomic.Int64
-		c := keyed(func(context.Context, *Message) error {
+		c := each(func(context.Context, *Message) error {
 			runtime.Gosched()
 			over.Add(1)
 			return nil

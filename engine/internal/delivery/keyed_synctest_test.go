@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/leatlog/leat/engine/internal/delivery"
 	"github.com/leatlog/leat/engine/internal/dispatch"
 	"github.com/leatlog/leat/engine/internal/partition"
 	"github.com/leatlog/leat/engine/internal/retention"
@@ -25,7 +26,7 @@ func TestKeyed_Backoff(t *testing.T) {
 		p := newPart(t, partitionSetup{workers: 1})
 		start := time.Now()
 		got := map[string][]string{}
-		c := keyed(func(_ context.Context, m *Message) error {
+		c := each(func(_ context.Context, m *Message) error {
 			key := string(m.Key)
 			got[key] = append(got[key], fmt.Sprintf("%d/%d@%v", m.Offset, m.Attempt, time.Since(start)))
 			if m.Offset < 2 && m.Attempt < 6-int(m.Offset)*3 {
@@ -60,7 +61,7 @@ func TestKeyed_BuryComesAgain(t *testing.T) {
 		p := newPart(t, partitionSetup{workers: 1})
 		start := time.Now()
 		var got []string
-		c := keyed(func(_ context.Context, m *Message) error {
+		c := each(func(_ context.Context, m *Message) error {
 			got = append(got, fmt.Sprintf("%d/%d@%v", m.Offset, m.Attempt, time.Since(start)))
 			if m.Offset == 0 {
 				return errPoison
@@ -92,35 +93,7 @@ func TestKeyed_BuryComesAgain(t *testing.T) {
 
 // TestKeyed_WhatEndsABackoff: a seek does, a pause does not, and nothing else that wakes the lane does.
 func TestKeyed_WhatEndsABackoff(t *testing.T) {
-	watchdog(t)
-	synctest.Test(t, func(t *testing.T) {
-		p := newPart(t, partitionSetup{workers: 1})
-		start := time.Now()
-		var got []string
-		c := keyed(func(_ context.Context, m *Message) error {
-			got = append(got, fmt.Sprintf("%d/%d@%v", m.Offset, m.Attempt, time.Since(start)))
-			return errPoison
-		})
-		c.Backoff = []time.Duration{10 * time.Second}
-		k := newKeyed(t, p, c, nil)
-		k.Start()
-		p.publishKeys(t, "a", "a") // 0 fails: again at 10 s
-		pass(time.Second)
-		k.Resume()
-		p.publishKeys(t, "a")
-		pass(time.Second)
-		k.Pause()
-		pass(10 * time.Second) // it would have been due
-		k.Resume()             // 12 s: overdue, so at once
-		pass(time.Second)
-		require.NoError(t, k.Seek(at(1))) // 13 s
-		pass(time.Second)
-		k.Pause()
-		pass(time.Second)
-		k.Resume() // 15 s: not due before 23 s
-		pass(20 * time.Second)
-		assert.Equal(t, []string{"0/1@0s", "0/2@12s", "1/1@13s", "1/2@23s", "1/3@33s"}, got)
-	})
+	whatEndsABackoff(t, func(t *testing.T, p *part, c delivery.Config) control { return newKeyed(t, p, c, nil) })
 }
 
 // TestBUG091_KeyedHugeBackoff is for ever, not at once.
@@ -129,7 +102,7 @@ func TestBUG091_KeyedHugeBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPart(t, partitionSetup{workers: 1})
 		attempts := 0
-		c := keyed(func(context.Context, *Message) error { attempts++; return errPoison })
+		c := each(func(context.Context, *Message) error { attempts++; return errPoison })
 		c.Backoff = []time.Duration{math.MaxInt64}
 		k := newKeyed(t, p, c, nil)
 		k.Start()
@@ -148,7 +121,7 @@ func TestBUG037_KeyedFailingIsNoHotLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPart(t, partitionSetup{})
 		attempts := make([]int, 100)
-		c := keyed(func(_ context.Context, m *Message) error { attempts[m.Offset]++; return errPoison })
+		c := each(func(_ context.Context, m *Message) error { attempts[m.Offset]++; return errPoison })
 		c.Backoff, c.MaxKeys = []time.Duration{time.Second, 10 * time.Second}, 30
 		k := newKeyed(t, p, c, nil)
 		k.Start()
@@ -167,7 +140,7 @@ func TestKeyed_SlowAllOfASudden(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPart(t, partitionSetup{workers: 3})
 		var got book
-		c := keyed(func(_ context.Context, m *Message) error {
+		c := each(func(_ context.Context, m *Message) error {
 			got.add(m)
 			if m.Offset == 1000 || m.Offset == 1020 {
 				time.Sleep(time.Hour)
@@ -200,7 +173,7 @@ func TestKeyed_SlowHandlersShareTheWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const parallel, records = 8, 400
 		p := newPart(t, partitionSetup{workers: parallel})
-		c := keyed(func(context.Context, *Message) error { time.Sleep(10 * time.Millisecond); return nil })
+		c := each(func(context.Context, *Message) error { time.Sleep(10 * time.Millisecond); return nil })
 		c.Parallel = parallel
 		k := newKeyed(t, p, c, nil)
 		k.Start()
@@ -227,7 +200,7 @@ func TestKeyed_TimersEnd(t *testing.T) {
 	watchdog(t)
 	synctest.Test(t, func(t *testing.T) {
 		p := newPart(t, partitionSetup{})
-		c := keyed(func(context.Context, *Message) error { return errPoison })
+		c := each(func(context.Context, *Message) error { return errPoison })
 		c.Backoff = []time.Duration{time.Hour}
 		k := newKeyed(t, p, c, nil)
 		k.Start()
@@ -247,14 +220,14 @@ func TestKeyed_LimiterIsFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPart(t, partitionSetup{})
 		opt := dispatch.Options{Limiter: p.workers.NewLimiter(1)}
-		c := keyed(func(context.Context, *Message) error { return errPoison })
+		c := each(func(context.Context, *Message) error { return errPoison })
 		c.Backoff = []time.Duration{time.Hour}
 		bad := newKeyedOpt(t, p, c, nil, opt, &partition.Gate{})
 		bad.Start()
 		p.publishKeys(t, keys(10, 10)...)
 		synctest.Wait()
 		var got book
-		good := newKeyedOpt(t, p, keyed(func(_ context.Context, m *Message) error { got.add(m); return nil }), nil, opt, &partition.Gate{})
+		good := newKeyedOpt(t, p, each(func(_ context.Context, m *Message) error { got.add(m); return nil }), nil, opt, &partition.Gate{})
 		good.Start()
 		synctest.Wait()
 		assert.ElementsMatch(t, upTo(0, 10), got.offsets())
@@ -268,7 +241,7 @@ func TestBUG022_KeyedRoomComesBackDuringABatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const full = 1024
 		p := newPart(t, partitionSetup{limits: retention.Limits{MaxRecords: full}, segments: full / 64})
-		c := keyed(func(context.Context, *Message) error { time.Sleep(time.Millisecond); return nil })
+		c := each(func(context.Context, *Message) error { time.Sleep(time.Millisecond); return nil })
 		c.Parallel = 1
 		k := newKeyed(t, p, c, nil)
 		k.Start()
@@ -290,7 +263,7 @@ func TestKeyed_RetryKeepsTheRightRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPart(t, partitionSetup{limits: retention.Limits{MaxRecords: 8}, segments: 2})
 		y, got := newTally(), newKeyBook(t)
-		c := keyed(func(_ context.Context, m *Message) error {
+		c := each(func(_ context.Context, m *Message) error {
 			defer got.enter(m)()
 			if m.Offset == 2 {
 				return errPoison

@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-
-	"github.com/leatlog/leat/engine/internal/delivery"
 )
 
 // TestLane_Bury: what is given up is given to Bury, and again after the last Backoff until that succeeds, whatever it does
@@ -36,7 +34,7 @@ func TestLane_Bury(t *testing.T) {
 						}
 						return nil
 					}
-					c := delivery.Config{Handler: delivery.Handler{One: one}}
+					c := each(one)
 					if batch > 0 {
 						c = batches(batch, func(ctx context.Context, ms []Message) error { return one(ctx, &ms[0]) })
 					}

@@ -23,13 +23,15 @@ func busy(t *testing.T, records int, h Handler) *lane {
 	p := newPart(t, partitionSetup{segments: 50})
 	p.publish(t, records)
 	var l *lane
-	l = newLane(t, p, delivery.Config{Handler: delivery.Handler{One: func(ctx context.Context, m *Message) error {
+	l = newLane(t, p, each(func(ctx context.Context, m *Message) error {
 		err := h(ctx, m)
 		if m.Offset == int64(records)-1 {
 			_ = l.Seek(at(0))
 		}
 		return err
-	}}}, nil)
+	}),
+
+		nil)
 	l.Start()
 	return l
 }
@@ -198,7 +200,7 @@ func TestLane_StressStop(t *testing.T) {
 	for i, n := 0, rounds(2_000); i < n || reached == 0; i++ {
 		var stopped atomic.Bool
 		var late, begun, ended atomic.Int64
-		l := newLaneOpt(t, p, delivery.Config{Handler: delivery.Handler{One: func(context.Context, *Message) error {
+		l := newLaneOpt(t, p, each(func(context.Context, *Message) error {
 			if stopped.Load() {
 				late.Add(1)
 			}
@@ -206,7 +208,9 @@ func TestLane_StressStop(t *testing.T) {
 			runtime.Gosched()
 			ended.Add(1)
 			return nil
-		}}}, earliest, dispatch.Options{Dedicated: i%10 == 0}, &partition.Gate{Gating: i%2 == 0, MaxLag: uint64(i % 3)})
+		}),
+
+			earliest, dispatch.Options{Dedicated: i%10 == 0}, &partition.Gate{Gating: i%2 == 0, MaxLag: uint64(i % 3)})
 		l.Start()
 		var others sync.WaitGroup
 		others.Go(func() { _ = l.Seek(latest); l.Pause(); l.Resume() })

@@ -92,23 +92,35 @@ func TestLane_BackoffOfEachLane(t *testing.T) {
 
 // TestLane_WhatEndsABackoff: a seek does, a pause does not, and nothing else that wakes the lane does.
 func TestLane_WhatEndsABackoff(t *testing.T) {
+	whatEndsABackoff(t, func(t *testing.T, p *part, c delivery.Config) control { return newLane(t, p, c, nil) })
+}
+
+// control is what both kinds of lane can be told.
+type control interface {
+	Start()
+	Pause()
+	Resume()
+	Seek(delivery.Start) error
+}
+
+// whatEndsABackoff runs a lane of either kind on records of one key, the first of which fails.
+func whatEndsABackoff(t *testing.T, newLane func(t *testing.T, p *part, c delivery.Config) control) {
 	watchdog(t)
 	synctest.Test(t, func(t *testing.T) {
 		p := newPart(t, partitionSetup{workers: 1})
 		start := time.Now()
 		var got []string
-		l := newLane(t, p, delivery.Config{
-			Backoff: []time.Duration{10 * time.Second},
-			Handler: delivery.Handler{One: func(_ context.Context, m *Message) error {
-				got = append(got, fmt.Sprintf("%d/%d@%v", m.Offset, m.Attempt, time.Since(start)))
-				return errPoison
-			}},
-		}, nil)
+		c := each(func(_ context.Context, m *Message) error {
+			got = append(got, fmt.Sprintf("%d/%d@%v", m.Offset, m.Attempt, time.Since(start)))
+			return errPoison
+		})
+		c.Backoff = []time.Duration{10 * time.Second}
+		l := newLane(t, p, c)
 		l.Start()
-		p.publish(t, 2) // 0 fails: again at 10 s
+		p.publishKeys(t, "a", "a") // 0 fails: again at 10 s
 		pass(time.Second)
 		l.Resume()
-		p.publish(t, 1)
+		p.publishKeys(t, "a")
 		pass(time.Second)
 		l.Pause()
 		pass(10 * time.Second) // it would have been due
@@ -274,9 +286,10 @@ func TestLane_LimiterIsFree(t *testing.T) {
 		p.publish(t, 10)
 		synctest.Wait()
 		var got book
-		good := newLaneOpt(t, p, delivery.Config{
-			Handler: delivery.Handler{One: func(_ context.Context, m *Message) error { got.add(m); return nil }},
-		}, nil, opt, &partition.Gate{})
+		good := newLaneOpt(t, p, each(
+			func(_ context.Context, m *Message) error { got.add(m); return nil }),
+
+			nil, opt, &partition.Gate{})
 		good.Start()
 		synctest.Wait()
 		assert.Equal(t, upTo(0, 10), got.offsets())
@@ -299,7 +312,7 @@ func TestLane_SegmentIsFreeAtTheEndOfATurn(t *testing.T) {
 		}
 		begin := p.next()
 		require.NoError(t, p.TruncateBefore(background, begin)) // the next record begins a segment
-		l := newLane(t, p, delivery.Config{Handler: delivery.Handler{One: func(context.Context, *Message) error { return nil }}}, latest)
+		l := newLane(t, p, each(nothing), latest)
 		l.Start()
 		l.Pause()
 		for range 2 * turn {

@@ -70,9 +70,9 @@ func TestBUG013_FailingHandlers(t *testing.T) {
 					}
 					return nil
 				}
-				c := delivery.Config{Handler: delivery.Handler{
-					One: func(_ context.Context, m *Message) error { return handle([]*Message{m}) },
-				}}
+				c := each(
+					func(_ context.Context, m *Message) error { return handle([]*Message{m}) })
+
 				if batch {
 					c = batches(3, func(_ context.Context, ms []Message) error {
 						var all []*Message

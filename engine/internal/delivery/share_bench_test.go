@@ -13,7 +13,6 @@ import (
 // cost of one record.
 func BenchmarkShare_Backlog(b *testing.B) {
 	const records = 100_000
-	nothing := func(context.Context, *Message) error { return nil }
 	ack := func(_ context.Context, m *Message) error { return m.Ack() }
 	batch := func(context.Context, []Message) error { return nil }
 	for _, c := range []struct {

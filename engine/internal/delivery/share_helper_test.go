@@ -75,24 +75,19 @@ func (s *share) check(t require.TestingT) { require.NoError(t, s.Check(true)) }
 // seat is a seat under test.
 type seat struct {
 	*delivery.Seat
+	*ending
 	share *share
-	ended chan struct{} // closed by OnEnd
-	ends  atomic.Int32
-	cause error // after ended
 }
 
 // newSeat returns a push seat that has not been started. It is stopped, and checked to have ended, when the test ends.
 func (s *share) newSeat(t testing.TB, c delivery.SeatConfig) *seat {
 	t.Helper()
-	x := &seat{share: s, ended: make(chan struct{})}
+	x := &seat{ending: newEnding(), share: s}
 	ctx, cancel := context.WithCancel(partition.WithOrigin(background, s.gate, true))
 	c.Context = ctx
 	c.OnEnd = func(err error) {
-		if x.ends.Add(1) == 1 {
-			x.cause = err
-			s.open.Add(-1)
-			close(x.ended)
-		}
+		s.open.Add(-1)
+		x.tell(err)
 	}
 	s.open.Add(1)
 	x.Seat = s.NewSeat(c)
@@ -100,8 +95,7 @@ func (s *share) newSeat(t testing.TB, c delivery.SeatConfig) *seat {
 		cancel()
 		x.Stop(errOver)
 		x.Start()
-		<-x.ended
-		require.Equal(t, int32(1), x.ends.Load(), "OnEnd")
+		x.once(t)
 	})
 	return x
 }

@@ -493,7 +493,7 @@ func TestShare_IdleCostsNothing(t *testing.T) {
 		p := newPart(t, partitionSetup{})
 		s := newShare(t, p, delivery.ShareConfig{})
 		for range 3 {
-			s.run(t, func(context.Context, *Message) error { return nil })
+			s.run(t, nothing)
 		}
 		p.publish(t, 100)
 		pass(24 * time.Hour)

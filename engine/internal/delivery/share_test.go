@@ -407,7 +407,7 @@ func TestShare_FailOnGap(t *testing.T) {
 	s := newShare(t, p, delivery.ShareConfig{FailOnGap: true})
 	p.publish(t, 8)
 	require.NoError(t, p.TruncateBefore(background, 4))
-	x := s.run(t, func(context.Context, *Message) error { return nil })
+	x := s.run(t, nothing)
 	<-x.ended
 	var off *partition.OffsetError
 	require.ErrorAs(t, x.cause, &off)
@@ -429,7 +429,7 @@ func TestShare_GapsAreTold(t *testing.T) {
 	watchdog(t)
 	p := newPart(t, partitionSetup{segments: 4})
 	s := newShare(t, p, delivery.ShareConfig{})
-	x := s.run(t, func(context.Context, *Message) error { return nil })
+	x := s.run(t, nothing)
 	y := s.newSeat(t, delivery.SeatConfig{Handler: delivery.Handler{One: func(context.Context, *Message) error { return nil }}})
 	_ = y // it has not been started, and tells of nothing
 	x.Pause()

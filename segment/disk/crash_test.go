@@ -1,7 +1,6 @@
 package disk_test
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -49,7 +48,6 @@ var faultsOf = map[string]vfs.Fault{
 // TestFault_AtEachOperation lets each operation of a user's work fail in turn, once and from then on until the user turns to
 // Resume or Open.
 func TestFault_AtEachOperation(t *testing.T) {
-	boom := errors.New("boom")
 	seeds, step, runs, states := 2, 1, 0, 0
 	if testing.Short() || raceEnabled {
 		seeds, step = 1, 7
@@ -58,7 +56,7 @@ func TestFault_AtEachOperation(t *testing.T) {
 		for _, name := range slices.Sorted(maps.Keys(faultsOf)) {
 			fault := faultsOf[name]
 			if fault.Err == nil {
-				fault.Err = boom
+				fault.Err = errBoom
 			}
 			for _, sticky := range []bool{false, true} {
 				for n := 1; ; n += step {
@@ -98,7 +96,6 @@ func TestMutants(t *testing.T) {
 	if raceEnabled {
 		t.Skip("one goroutine, and long enough as it is")
 	}
-	boom := errors.New("boom")
 	require.Len(t, disk.Flaws, disk.FlawCount)
 	for _, name := range slices.Sorted(maps.Keys(disk.Flaws)) {
 		flaw := disk.Flaws[name]
@@ -115,7 +112,7 @@ func TestMutants(t *testing.T) {
 			}
 			for _, kind := range []string{"loses the pages", "fails", "is short"} {
 				fault := faultsOf[kind]
-				fault.Err = boom
+				fault.Err = errBoom
 				for seed := range uint64(2) {
 					for n := 1; n < 200; n += 3 {
 						if _, _, err := sufferFault(seed, flaw, fault, n, n%2 == 0); err != nil {

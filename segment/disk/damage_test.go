@@ -182,42 +182,6 @@ func TestDamage_OfFiles(t *testing.T) {
 	}
 }
 
-// read returns what is in a file.
-func read(t testing.TB, fsys vfs.FS, name string) []byte {
-	f, err := fsys.OpenRead(name)
-	require.NoError(t, err)
-	defer f.Close()
-	size, err := f.Size()
-	require.NoError(t, err)
-	b := make([]byte, size)
-	if size > 0 {
-		_, err = f.ReadAt(b, 0)
-		require.NoError(t, err)
-	}
-	return b
-}
-
-// put makes a file.
-func put(t testing.TB, fsys vfs.FS, name string, b []byte) {
-	f, err := fsys.Create(name)
-	require.NoError(t, err)
-	_, err = f.WriteAt(b, 0)
-	require.NoError(t, err)
-	require.NoError(t, f.Sync())
-	require.NoError(t, f.Close())
-}
-
-// snapshot returns all files of a log.
-func snapshot(t testing.TB, m *vfs.Mem) map[string]string {
-	names, err := m.List(dir)
-	require.NoError(t, err)
-	all := map[string]string{}
-	for _, name := range names {
-		all[name] = string(read(t, m, filepath.Join(dir, name)))
-	}
-	return all
-}
-
 // TestOpen_TellsDamageFromATornTail damages a frame in the active file. If a later one says that it had been safe Open refuses,
 // and changes nothing; if not it cuts.
 func TestOpen_TellsDamageFromATornTail(t *testing.T) {

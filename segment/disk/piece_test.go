@@ -175,7 +175,7 @@ func TestReadPiece_Fails(t *testing.T) {
 	read := func(p *disk.Piece) error { return l.ReadPiece(p, func(*frame.Batch) error { return nil }) }
 	require.NoError(t, read(&pieces[0]))
 
-	fault = &vfs.Fault{Err: errors.New("boom")}
+	fault = &vfs.Fault{Err: errBoom}
 	err := read(&pieces[0])
 	require.ErrorIs(t, err, fault.Err)
 	require.NotErrorIs(t, err, disk.ErrCorrupt)

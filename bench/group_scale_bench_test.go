@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leatlog/leat/engine"
+	"github.com/leatlog/leat/internal/testkit"
 )
 
 // BenchmarkSharedSlowHandler has a handler that waits a millisecond, and more and more members to share the records of one
@@ -42,7 +43,7 @@ func slowHandlers(b *testing.B, members int) (rate float64) {
 	require.NoError(b, err)
 	for range members {
 		_, err := g.Join(engine.HandlerFunc(func(context.Context, *engine.Message) error {
-			time.Sleep(time.Millisecond)
+			time.Sleep(time.Millisecond) // this is what makes it slow
 			return nil
 		}), engine.MemberConfig{Dedicated: true})
 		require.NoError(b, err)
@@ -50,14 +51,11 @@ func slowHandlers(b *testing.B, members int) (rate float64) {
 	n := max(b.N, 200*members)
 	begin := time.Now()
 	require.NoError(b, t.PublishBatch(context.Background(), make([]engine.Record, n)))
-	for {
+	testkit.Await(func() bool {
 		at, err := g.Committed("bench", 0)
 		require.NoError(b, err)
-		if at == int64(n) {
-			break
-		}
-		time.Sleep(100 * time.Microsecond)
-	}
+		return at == int64(n)
+	})
 	return float64(n) / time.Since(begin).Seconds()
 }
 

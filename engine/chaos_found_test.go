@@ -24,8 +24,7 @@ func TestChaos_UntoldGapIsTheNextOwners(t *testing.T) {
 		defer mu.Unlock()
 		gaps = append(gaps, gap)
 	}}, "t")
-	c, err := g.Consumer(engine.MemberConfig{})
-	require.NoError(t, err)
+	c := consumer(t, g, engine.MemberConfig{})
 	publish(t, topic, 0, 3)
 	ms, err := c.Poll(soon(t), 1)
 	require.NoError(t, err)
@@ -58,8 +57,7 @@ func TestChaos_CommitToAfterReset(t *testing.T) {
 	e := open(t, engine.Config{})
 	topic := create(t, e, "t", engine.TopicConfig{})
 	g := newGroup(t, e, "g", engine.GroupConfig{Start: engine.Earliest(), Mode: engine.Manual}, "t")
-	c, err := g.Consumer(engine.MemberConfig{})
-	require.NoError(t, err)
+	c := consumer(t, g, engine.MemberConfig{})
 	publish(t, topic, 0, 4)
 	ms, err := c.Poll(soon(t), 4)
 	require.NoError(t, err)
@@ -83,8 +81,7 @@ func TestChaos_CommitToBehindWhatWasDropped(t *testing.T) {
 	g := newGroup(t, e, "g", engine.GroupConfig{Start: engine.Earliest(), Mode: engine.Manual, OnGap: func(_ string, gap engine.GapError) {
 		gaps = append(gaps, gap)
 	}}, "t")
-	c, err := g.Consumer(engine.MemberConfig{})
-	require.NoError(t, err)
+	c := consumer(t, g, engine.MemberConfig{})
 	publish(t, topic, 0, 4)
 	ms, err := c.Poll(soon(t), 3)
 	require.NoError(t, err)
@@ -97,8 +94,7 @@ func TestChaos_CommitToBehindWhatWasDropped(t *testing.T) {
 	c.Close()
 	<-c.Done()
 
-	c, err = g.Consumer(engine.MemberConfig{})
-	require.NoError(t, err)
+	c = consumer(t, g, engine.MemberConfig{})
 	ms, err = c.Poll(soon(t), 3)
 	require.NoError(t, err)
 	require.Equal(t, []engine.GapError{{Partition: 0, From: 0, To: 1}}, gaps)
@@ -113,11 +109,9 @@ func TestChaos_GivenBackAfterTheGapIsTold(t *testing.T) {
 	e := open(t, engine.Config{})
 	topic := create(t, e, "t", engine.TopicConfig{Partitions: 2})
 	both := func(g *engine.Group) (one *engine.Consumer, join func() *engine.Consumer) {
-		one, err := g.Consumer(engine.MemberConfig{Name: "one"})
-		require.NoError(t, err)
+		one = consumer(t, g, engine.MemberConfig{Name: "one"})
 		return one, func() *engine.Consumer {
-			other, err := g.Consumer(engine.MemberConfig{Name: "other"})
-			require.NoError(t, err)
+			other := consumer(t, g, engine.MemberConfig{Name: "other"})
 			return other
 		}
 	}

@@ -36,8 +36,7 @@ func TestConfig_Refused(t *testing.T) {
 			require.ErrorContains(t, err, field)
 		}
 	}
-	topic, err := e.CreateTopic("topic", engine.TopicConfig{})
-	require.NoError(t, err)
+	topic := create(t, e, "topic", engine.TopicConfig{})
 	for field, c := range map[string]engine.ReaderConfig{
 		"MaxLag": {MaxLag: -1},
 		"Gap":    {Gap: engine.FailOnGap + 1},
@@ -113,12 +112,11 @@ func TestTopicConfig_LargestRecord(t *testing.T) {
 		{0, engine.TopicConfig{MaxRecordBytes: 300, SegmentBytes: 100}},
 	} {
 		e := open(t, engine.Config{MaxMemory: c.memory})
-		topic, err := e.CreateTopic("topic", c.topic)
-		require.NoError(t, err)
+		topic := create(t, e, "topic", c.topic)
 		r := engine.Record{Headers: engine.MakeHeaders(engine.Header{Name: "h"}), Timestamp: 1}
 		r.Value = make([]byte, topic.Config().MaxRecordBytes-r.Headers.Size())
 		for range 3 {
-			_, err = topic.Publish(background, r)
+			_, err := topic.Publish(background, r)
 			require.NoError(t, err)
 			if c.memory > 0 {
 				p := part(t, topic, 0)
@@ -126,7 +124,7 @@ func TestTopicConfig_LargestRecord(t *testing.T) {
 			}
 		}
 		r.Key = []byte{1}
-		_, err = topic.Publish(background, r)
+		_, err := topic.Publish(background, r)
 		var large *engine.TooLargeError
 		require.ErrorAs(t, err, &large)
 		require.EqualValues(t, topic.Config().MaxRecordBytes, large.Limit)

@@ -192,11 +192,9 @@ func TestGoroutines(t *testing.T) {
 	const callbacks = 2
 	count(base + 3 + callbacks)
 	for i, name := range []string{"a", "b", "c"} {
-		topic, err := e.CreateTopic(name, engine.TopicConfig{Partitions: 4, Retention: engine.Retention{MaxRecords: 8, MaxAge: 1 << 40}})
-		require.NoError(t, err)
+		topic := create(t, e, name, engine.TopicConfig{Partitions: 4, Retention: engine.Retention{MaxRecords: 8, MaxAge: 1 << 40}})
 		for range 5 {
-			_, err := topic.Subscribe(ignore, engine.SubscribeConfig{})
-			require.NoError(t, err)
+			subscribe(t, topic, ignore, engine.SubscribeConfig{})
 		}
 		for range 100 {
 			for _, way := range publishers {

@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"runtime"
@@ -15,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leatlog/leat/engine"
-	"github.com/leatlog/leat/internal/testkit"
 	"github.com/leatlog/leat/segment/disk"
 	"github.com/leatlog/leat/segment/vfs"
 )
@@ -33,8 +31,7 @@ func coldFiles(t testing.TB) (m *vfs.Mem, flip func()) {
 	e := on(t, m, engine.Config{})
 	c := durable(engine.Never, 1)
 	c.SegmentBytes = 4096
-	top, err := e.CreateTopic("t", c)
-	require.NoError(t, err)
+	top := create(t, e, "t", c)
 	send(t, top, coldRecords)
 	require.NoError(t, e.Close())
 
@@ -94,8 +91,8 @@ func TestCold_ComesBack(t *testing.T) {
 	m, _ := coldFiles(t)
 	for name, ways := range coldWays {
 		t.Run(name, func(t *testing.T) {
-			testkit.Watchdog(t)
-			e, top, p := coldEngine(t, m.Crash(func(int) bool { return true }), engine.Config{})
+			watchdog(t)
+			e, top, p := coldEngine(t, kept(m), engine.Config{})
 			before := p.Cold()
 			last, err := ways(t, e, top, coldRecords)
 			require.NoError(t, err)
@@ -115,7 +112,7 @@ func TestCold_ComesBack(t *testing.T) {
 func TestCold_Damage(t *testing.T) {
 	for name, ways := range coldWays {
 		t.Run(name, func(t *testing.T) {
-			testkit.Watchdog(t)
+			watchdog(t)
 			m, flip := coldFiles(t)
 			e, top, p := coldEngine(t, m, engine.Config{})
 			flip()
@@ -128,8 +125,7 @@ func TestCold_Damage(t *testing.T) {
 			for _, g := range e.Groups() {
 				g, err := e.Group(g)
 				require.NoError(t, err)
-				at, err := g.Committed("t", 0)
-				require.NoError(t, err)
+				at := committed(t, g, "t", 0)
 				if g.Config().Kind == engine.Shared { // a seat that was about to begin may have left something
 					assert.LessOrEqual(t, at, engine.Offset(load.From))
 					continue
@@ -137,7 +133,7 @@ func TestCold_Damage(t *testing.T) {
 				assert.EqualValues(t, load.From, at, "the position stays where nothing can be read")
 			}
 			// The partition works, but for that.
-			_, err = p.Publish(context.Background(), engine.Record{Value: []byte("more")})
+			_, err = p.Publish(background, engine.Record{Value: []byte("more")})
 			require.NoError(t, err)
 			var recs [1]engine.Record
 			n, err := p.ReadAt(coldRecords-1, recs[:])
@@ -159,7 +155,7 @@ func TestCold_Damage(t *testing.T) {
 func TestCold_SeekByTime(t *testing.T) {
 	m, flip := coldFiles(t)
 	e, top, p := coldEngine(t, m, engine.Config{})
-	want, err := on(t, m.Crash(func(int) bool { return true }), engine.Config{}.WithWarm(-1)).Topic("t")
+	want, err := on(t, kept(m), engine.Config{}.WithWarm(-1)).Topic("t")
 	require.NoError(t, err)
 	var recs [1]engine.Record
 	_, err = part(t, want, 0).ReadAt(coldBad, recs[:])
@@ -180,8 +176,7 @@ func TestCold_SeekByTime(t *testing.T) {
 	isDamage(t, err)
 	_, err = top.Subscribe(ignore, engine.SubscribeConfig{Start: engine.Since(at), Mode: engine.Manual})
 	isDamage(t, err)
-	sub, err := top.Subscribe(ignore, engine.SubscribeConfig{})
-	require.NoError(t, err)
+	sub := subscribe(t, top, ignore, engine.SubscribeConfig{})
 	isDamage(t, sub.Seek(0, engine.Since(at)))
 	require.NoError(t, sub.Err())
 	sub.Close()
@@ -198,8 +193,7 @@ func TestCold_SeekByTime(t *testing.T) {
 	<-mem.Done()
 	flip()
 	require.NoError(t, e.ResetOffsets("g", "t", engine.Since(at), engine.ResetOptions{}))
-	where, err := g.Committed("t", 0)
-	require.NoError(t, err)
+	where := committed(t, g, "t", 0)
 	assert.LessOrEqual(t, where, engine.Offset(coldBad))
 	require.NoError(t, r.Seek(engine.Since(at)))
 	assert.LessOrEqual(t, r.Position(), engine.Offset(coldBad))
@@ -219,8 +213,7 @@ func TestCold_OpenReadsLittle(t *testing.T) {
 	})
 	e := on(t, counted, engine.Config{})
 	c := engine.TopicConfig{Partitions: 1, Durable: &engine.Durable{Sync: engine.Never, FileBytes: 4 << 20}}
-	top, err := e.CreateTopic("t", c)
-	require.NoError(t, err)
+	top := create(t, e, "t", c)
 	p := part(t, top, 0)
 	const records = 48 << 10
 	batch := make([]engine.Record, 64)
@@ -228,7 +221,7 @@ func TestCold_OpenReadsLittle(t *testing.T) {
 		batch[i].Value = make([]byte, 1000)
 	}
 	for range records / len(batch) {
-		require.NoError(t, p.PublishBatch(context.Background(), batch))
+		require.NoError(t, p.PublishBatch(background, batch))
 	}
 	require.NoError(t, e.Close())
 	clear(batch)
@@ -259,8 +252,8 @@ func TestCold_OpenReadsLittle(t *testing.T) {
 // TestCold_CloseWhileReading closes the engine, or deletes the topic, while readers load: they end with what has ended them.
 func TestCold_CloseWhileReading(t *testing.T) {
 	for _, readOnly := range []bool{false, true} {
-		for round := range testkit.Rounds(12) {
-			testkit.Watchdog(t)
+		for round := range rounds(12) {
+			watchdog(t)
 			m, _ := coldFiles(t)
 			slow := vfs.NewFaulty(m, func(vfs.Op) *vfs.Fault {
 				runtime.Gosched()
@@ -283,7 +276,7 @@ func TestCold_CloseWhileReading(t *testing.T) {
 				wg.Go(func() {
 					began <- struct{}{}
 					for {
-						for _, err := range p.Follow(context.Background(), 0) {
+						for _, err := range p.Follow(background, 0) {
 							if err != nil {
 								wrong <- err
 								return
@@ -324,7 +317,7 @@ func TestCold_CloseWhileReading(t *testing.T) {
 // TestCold_Hangs has a disk not answer while readers of all kinds load: publishers, statistics and all that stops them go on, Close says
 // what it waits for, and ends when the disk answers.
 func TestCold_Hangs(t *testing.T) {
-	testkit.Watchdog(t)
+	watchdog(t)
 	m, _ := coldFiles(t)
 	var hang atomic.Bool
 	entered, answer := make(chan struct{}, 100), make(chan struct{})
@@ -343,18 +336,16 @@ func TestCold_Hangs(t *testing.T) {
 		if i > 0 {
 			c.Start = engine.At(engine.Offset(600 * i))
 		}
-		sub, err := top.Subscribe(ignore, c)
-		require.NoError(t, err)
+		sub := subscribe(t, top, ignore, c)
 		subs = append(subs, sub)
 		<-entered
 	}
 	g, err := e.CreateGroup("g", engine.GroupConfig{Topics: []string{"t"}, Start: engine.At(1800)})
 	require.NoError(t, err)
-	con, err := g.Consumer(engine.MemberConfig{})
-	require.NoError(t, err)
+	con := consumer(t, g, engine.MemberConfig{})
 	ended := make(chan error, 2)
 	go func() {
-		_, err := con.Poll(context.Background(), 10)
+		_, err := con.Poll(background, 10)
 		ended <- err
 	}()
 	<-entered
@@ -364,7 +355,7 @@ func TestCold_Hangs(t *testing.T) {
 	}()
 	<-entered
 
-	_, err = p.Publish(context.Background(), engine.Record{})
+	_, err = p.Publish(background, engine.Record{})
 	require.NoError(t, err)
 	_, err = p.Reader(engine.ReaderConfig{Start: engine.Latest()})
 	require.NoError(t, err)
@@ -388,7 +379,7 @@ func TestCold_Hangs(t *testing.T) {
 			require.ErrorIs(t, err, engine.ErrClosed)
 		}
 	}
-	require.NoError(t, e.CloseContext(context.Background()))
+	require.NoError(t, e.CloseContext(background))
 }
 
 // TestCold_Salvage has damage that Open does not see be found and salvaged by an Open that is asked to.
@@ -410,9 +401,9 @@ func TestCold_Retention(t *testing.T) {
 	m, flip := coldFiles(t)
 	flip() // nobody reads it
 	e, top, p := coldEngine(t, m, engine.Config{})
-	require.NoError(t, p.TruncateBefore(context.Background(), 500))
+	require.NoError(t, p.TruncateBefore(background, 500))
 	require.EqualValues(t, 500, p.First())
-	require.NoError(t, p.TruncateBefore(context.Background(), coldRecords-10))
+	require.NoError(t, p.TruncateBefore(background, coldRecords-10))
 	send(t, top, 5)
 	require.NoError(t, e.Close())
 	e = on(t, m, engine.Config{}.WithWarm(1))

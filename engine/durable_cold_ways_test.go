@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"context"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -45,14 +44,14 @@ var coldWays = map[string]func(t *testing.T, e *engine.Engine, top *engine.Topic
 		require.NoError(t, err)
 		defer r.Close()
 		for last = -1; int(last)+1 < upTo; {
-			rec, err := r.Next(context.Background())
+			rec, err := r.Next(background)
 			if err != nil {
 				require.Equal(t, last+1, r.Position())
-				_, again := r.NextBatch(context.Background(), make([]engine.Record, 9))
+				_, again := r.NextBatch(background, make([]engine.Record, 9))
 				require.Equal(t, err.Error(), again.Error())
 				require.NoError(t, r.Seek(engine.Latest()))
 				require.NoError(t, r.Seek(engine.At(0)))
-				_, ok := r.Next(context.Background())
+				_, ok := r.Next(background)
 				require.NoError(t, ok, "elsewhere it goes on")
 				return last, err
 			}
@@ -63,7 +62,7 @@ var coldWays = map[string]func(t *testing.T, e *engine.Engine, top *engine.Topic
 	},
 	"Follow": func(t *testing.T, _ *engine.Engine, top *engine.Topic, upTo int) (last engine.Offset, err error) {
 		last = -1
-		for rec, err := range part(t, top, 0).Follow(context.Background(), 0) {
+		for rec, err := range part(t, top, 0).Follow(background, 0) {
 			if err != nil {
 				return last, err
 			}
@@ -120,10 +119,7 @@ func subscribed(c engine.SubscribeConfig) func(*testing.T, *engine.Engine, *engi
 		s := newSeen(upTo)
 		sub, err := top.Subscribe(handle(func(m *engine.Message) error {
 			s.note(m.Offset)
-			if c.Mode == engine.Manual {
-				return m.Ack()
-			}
-			return nil
+			return done(m, c.Mode)
 		}), c)
 		require.NoError(t, err)
 		defer sub.Close()
@@ -131,8 +127,7 @@ func subscribed(c engine.SubscribeConfig) func(*testing.T, *engine.Engine, *engi
 		case <-s.all:
 			return s.get(), nil
 		case <-sub.Done():
-			at, err := sub.Position(0)
-			require.NoError(t, err)
+			at := position(t, sub, 0)
 			assert.Equal(t, s.get()+1, at)
 			return s.get(), sub.Err()
 		}
@@ -159,10 +154,7 @@ func joined(c engine.GroupConfig, mc engine.MemberConfig) func(*testing.T, *engi
 		s := newSeen(upTo)
 		m, err := aGroup(t, e, c).Join(handle(func(m *engine.Message) error {
 			s.note(m.Offset)
-			if c.Mode == engine.Manual {
-				return m.Ack()
-			}
-			return nil
+			return done(m, c.Mode)
 		}), mc)
 		require.NoError(t, err)
 		defer m.Close()
@@ -178,11 +170,10 @@ func joined(c engine.GroupConfig, mc engine.MemberConfig) func(*testing.T, *engi
 func polled(c engine.GroupConfig) func(*testing.T, *engine.Engine, *engine.Topic, int) (engine.Offset, error) {
 	return func(t *testing.T, e *engine.Engine, _ *engine.Topic, upTo int) (last engine.Offset, err error) {
 		g := aGroup(t, e, c)
-		con, err := g.Consumer(engine.MemberConfig{})
-		require.NoError(t, err)
+		con := consumer(t, g, engine.MemberConfig{})
 		defer con.Close()
 		for last = -1; int(last)+1 < upTo; {
-			ms, err := con.Poll(context.Background(), 100)
+			ms, err := con.Poll(background, 100)
 			if err != nil {
 				return last, err
 			}

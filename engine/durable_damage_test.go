@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"context"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -42,13 +41,11 @@ func damage(t testing.TB, m vfs.FS, id engine.TopicID) {
 func TestDurable_DamageIsRefused(t *testing.T) {
 	m := vfs.NewMem()
 	e := on(t, m, engine.Config{})
-	top, err := e.CreateTopic("bad", durable(engine.Always, 1))
-	require.NoError(t, err)
+	top := create(t, e, "bad", durable(engine.Always, 1))
 	send(t, top, 500)
-	good, err := e.CreateTopic("good", durable(engine.Always, 1))
-	require.NoError(t, err)
+	good := create(t, e, "good", durable(engine.Always, 1))
 	send(t, good, 5)
-	_, err = e.CreateGroup("g", engine.GroupConfig{Topics: []string{"bad"}, Start: engine.Earliest()})
+	_, err := e.CreateGroup("g", engine.GroupConfig{Topics: []string{"bad"}, Start: engine.Earliest()})
 	require.NoError(t, err)
 	require.NoError(t, e.Close())
 	damage(t, m, top.ID())
@@ -69,14 +66,13 @@ func TestDurable_DamageIsRefused(t *testing.T) {
 	require.NoError(t, e.Close())
 
 	// Whoever does not want it any more can delete it.
-	copied := m.Crash(func(int) bool { return true })
+	copied := kept(m)
 	e = on(t, copied, engine.Config{})
 	require.NoError(t, e.DeleteTopic("bad"))
 	require.NoError(t, e.DeleteGroup("g"))
 	require.ErrorIs(t, e.DeleteTopic("bad"), engine.ErrUnknownTopic)
 	require.ErrorIs(t, e.DeleteGroup("g"), engine.ErrUnknownGroup)
-	_, err = e.CreateTopic("bad", durable(engine.Always, 1))
-	require.NoError(t, err)
+	create(t, e, "bad", durable(engine.Always, 1))
 	require.NoError(t, e.Close())
 	e = on(t, copied, engine.Config{})
 	assert.Equal(t, []string{"bad", "good"}, e.Topics())
@@ -84,8 +80,7 @@ func TestDurable_DamageIsRefused(t *testing.T) {
 	for range 2 {
 		e = on(t, m, engine.Config{Salvage: true})
 		top = topicOf(t, e, "bad")
-		p, err := top.Partition(0)
-		require.NoError(t, err)
+		p := part(t, top, 0)
 		assert.Equal(t, engine.Offset(500), p.Next())
 		assert.Positive(t, p.First())
 		assert.Less(t, p.First(), engine.Offset(500))
@@ -101,12 +96,11 @@ func TestDurable_DamageIsRefused(t *testing.T) {
 func TestDurable_MissingIsDamage(t *testing.T) {
 	m := vfs.NewMem()
 	e := on(t, m, engine.Config{})
-	top, err := e.CreateTopic("t", durable(engine.Always, 1))
-	require.NoError(t, err)
+	top := create(t, e, "t", durable(engine.Always, 1))
 	require.NoError(t, e.Close())
 	require.NoError(t, disk.Remove(filepath.Join(dir, top.ID().String(), "00000"), m))
 	e = on(t, m, engine.Config{})
-	_, err = e.Topic("t")
+	_, err := e.Topic("t")
 	require.ErrorIs(t, err, engine.ErrCorrupt)
 	require.NoError(t, e.Close())
 	require.NoError(t, m.Remove(filepath.Join(dir, "catalog")))
@@ -117,24 +111,23 @@ func TestDurable_MissingIsDamage(t *testing.T) {
 func TestDurable_ReadOnly(t *testing.T) {
 	m := vfs.NewMem()
 	e := on(t, m, engine.Config{})
-	top, err := e.CreateTopic("t", durable(engine.Always, 2))
-	require.NoError(t, err)
+	top := create(t, e, "t", durable(engine.Always, 2))
 	send(t, top, 10)
-	_, err = e.CreateGroup("g", engine.GroupConfig{Topics: []string{"t"}, Start: engine.Earliest()})
+	_, err := e.CreateGroup("g", engine.GroupConfig{Topics: []string{"t"}, Start: engine.Earliest()})
 	require.NoError(t, err)
 	before := m.String()
 	for range 2 { // beside the engine, and after it
 		x := on(t, m, engine.Config{ReadOnly: true})
 		top = topicOf(t, x, "t")
 		holds(t, top, 10)
-		_, err = top.Publish(context.Background(), engine.Record{})
+		_, err = top.Publish(background, engine.Record{})
 		require.ErrorIs(t, err, engine.ErrReadOnly)
 		_, err = x.CreateTopic("u", durable(engine.Always, 1))
 		require.ErrorIs(t, err, engine.ErrReadOnly)
 		require.ErrorIs(t, x.DeleteTopic("t"), engine.ErrReadOnly)
 		require.ErrorIs(t, top.SetPartitions(3), engine.ErrReadOnly)
-		require.ErrorIs(t, part(t, top, 0).TruncateBefore(context.Background(), 5), engine.ErrReadOnly)
-		require.ErrorIs(t, top.Resume(context.Background()), engine.ErrReadOnly)
+		require.ErrorIs(t, part(t, top, 0).TruncateBefore(background, 5), engine.ErrReadOnly)
+		require.ErrorIs(t, top.Resume(background), engine.ErrReadOnly)
 		_, err = x.Group("g")
 		require.NoError(t, err)
 		require.NoError(t, x.Close())
@@ -151,20 +144,19 @@ func TestDurable_Resume(t *testing.T) {
 			m := vfs.NewMem()
 			told := make(chan error, 1)
 			e := on(t, m, engine.Config{Hooks: engine.Hooks{FilesFailed: func(_ string, _ int, err error) { told <- err }}})
-			top, err := e.CreateTopic("t", durable(s, 1))
-			require.NoError(t, err)
-			p, err := top.Partition(0)
-			require.NoError(t, err)
+			top := create(t, e, "t", durable(s, 1))
+			p := part(t, top, 0)
 			m.SetLimit(m.Used() + 40<<10)
 			acked := map[engine.Offset]string{}
 			put := func() error {
 				v := fmt.Sprint(len(acked), strings.Repeat("x", 500))
-				at, err := p.Publish(context.Background(), engine.Record{Value: []byte(v)})
+				at, err := p.Publish(background, engine.Record{Value: []byte(v)})
 				if err == nil {
 					acked[at.Offset] = v
 				}
 				return err
 			}
+			var err error
 			for err == nil {
 				err = put()
 			}
@@ -173,17 +165,16 @@ func TestDurable_Resume(t *testing.T) {
 			require.ErrorIs(t, <-told, engine.ErrNoSpace)
 			require.Error(t, p.DurableStats().ReadOnly)
 			m.SetLimit(0)
-			require.ErrorIs(t, top.Resume(context.Background()), engine.ErrNoSpace)
+			require.ErrorIs(t, top.Resume(background), engine.ErrNoSpace)
 			m.SetLimit(-1)
-			require.NoError(t, top.Resume(context.Background()))
+			require.NoError(t, top.Resume(background))
 			require.NoError(t, p.DurableStats().ReadOnly)
 			for range 100 {
 				require.NoError(t, put())
 			}
-			require.NoError(t, top.Flush(context.Background()))
+			require.NoError(t, top.Flush(background))
 			for _, top := range []*engine.Topic{top, topicOf(t, on(t, lost(m), engine.Config{}), "t")} {
-				p, err := top.Partition(0)
-				require.NoError(t, err)
+				p := part(t, top, 0)
 				n := 0
 				for off, r := range p.Records(0) {
 					if v, ok := acked[off]; ok {

@@ -24,8 +24,7 @@ func onThatCannotRename(t *testing.T) (m *vfs.Mem, e *engine.Engine, top *engine
 		}
 		return nil
 	}), engine.Config{})
-	top, err := e.CreateTopic("t", durable(engine.Always, 1))
-	require.NoError(t, err)
+	top = create(t, e, "t", durable(engine.Always, 1))
 	send(t, top, 10)
 	return m, e, top, broken
 }
@@ -49,8 +48,7 @@ func TestDurable_GroupThatCannotBeDropped(t *testing.T) {
 	assert.Equal(t, []string{"g"}, e.Groups())
 	g, err := e.Group("g")
 	require.NoError(t, err)
-	at, err := g.Committed("t", 0)
-	require.NoError(t, err)
+	at := committed(t, g, "t", 0)
 	assert.Equal(t, engine.Offset(10), at)
 }
 
@@ -85,8 +83,7 @@ func TestDurable_NothingOfADeletedTopicIsLeft(t *testing.T) {
 		return nil
 	}), engine.Config{PositionsEvery: time.Hour})
 	for n := range 2 {
-		top, err := e.CreateTopic("t", durable(engine.Always, 1+n))
-		require.NoError(t, err)
+		top := create(t, e, "t", durable(engine.Always, 1+n))
 		send(t, top, 2)
 		require.NoError(t, e.DeleteTopic("t"))
 	}

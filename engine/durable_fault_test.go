@@ -150,16 +150,14 @@ func (s *story) live(t testing.TB, fsys vfs.FS) {
 	g, err := e.CreateGroup("g", engine.GroupConfig{Topics: []string{"t"}, Start: engine.Earliest()})
 	if err == nil {
 		s.so(func() { s.group = true })
-		c, err := g.Consumer(engine.MemberConfig{})
-		require.NoError(t, err)
+		c := consumer(t, g, engine.MemberConfig{})
 		for range 3 {
 			put(0, 3)
 			if _, err := c.Poll(gone(), 100); err != nil && ctx.Err() != nil {
 				break
 			}
 			_ = c.Commit()
-			at, err := g.Committed("t", 0)
-			require.NoError(t, err)
+			at := committed(t, g, "t", 0)
 			s.so(func() { s.floorIn = at })
 			if c.CommitSync(background) == nil {
 				s.so(func() { s.floor = at })
@@ -329,7 +327,7 @@ func TestDurable_CrashAnywhere(t *testing.T) {
 		t.Run(policy.String(), func(t *testing.T) {
 			var all []left
 			m, s := vfs.NewMem(), newStory(policy)
-			limit := max(1, testkit.Rounds(10))
+			limit := max(1, rounds(10))
 			if raceEnabled {
 				limit = max(1, limit/5)
 			}

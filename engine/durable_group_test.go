@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leatlog/leat/engine"
-	"github.com/leatlog/leat/internal/testkit"
 	"github.com/leatlog/leat/segment/vfs"
 )
 
@@ -22,17 +21,15 @@ func TestDurable_GroupsComeBack(t *testing.T) {
 			t.Run(fmt.Sprint(kind, crash), func(t *testing.T) {
 				m := vfs.NewMem()
 				e := on(t, m, engine.Config{PositionsEvery: time.Hour})
-				top, err := e.CreateTopic("t", durable(engine.Always, 2))
-				require.NoError(t, err)
+				top := create(t, e, "t", durable(engine.Always, 2))
 				g, err := e.CreateGroup("g", engine.GroupConfig{Topics: []string{"t"}, Kind: kind, Start: engine.Earliest(), Mode: engine.Manual})
 				require.NoError(t, err)
 				conf := g.Config()
 				send(t, top, 10)
-				c, err := g.Consumer(engine.MemberConfig{})
-				require.NoError(t, err)
+				c := consumer(t, g, engine.MemberConfig{})
 				got := 0
 				for got < 20 {
-					ms, err := c.Poll(context.Background(), 20)
+					ms, err := c.Poll(background, 20)
 					require.NoError(t, err)
 					for i := range ms {
 						if ms[i].Offset < 7 {
@@ -41,11 +38,10 @@ func TestDurable_GroupsComeBack(t *testing.T) {
 					}
 					got += len(ms)
 				}
-				require.NoError(t, c.CommitSync(context.Background()))
+				require.NoError(t, c.CommitSync(background))
 				at := []engine.Offset{}
 				for p := range 2 {
-					off, err := g.Committed("t", p)
-					require.NoError(t, err)
+					off := committed(t, g, "t", p)
 					at = append(at, off)
 				}
 				if crash {
@@ -59,8 +55,7 @@ func TestDurable_GroupsComeBack(t *testing.T) {
 				require.NoError(t, err)
 				assert.Equal(t, conf, g.Config())
 				for p := range 2 {
-					off, err := g.Committed("t", p)
-					require.NoError(t, err)
+					off := committed(t, g, "t", p)
 					assert.Equal(t, at[p], off)
 				}
 				require.NoError(t, e.DeleteGroup("g"))
@@ -75,8 +70,7 @@ func TestDurable_GroupsComeBack(t *testing.T) {
 func TestDurable_SubscriptionsComeBack(t *testing.T) {
 	m := vfs.NewMem()
 	e := on(t, m, engine.Config{})
-	top, err := e.CreateTopic("t", durable(engine.Always, 2))
-	require.NoError(t, err)
+	top := create(t, e, "t", durable(engine.Always, 2))
 	send(t, top, 10)
 	var mu sync.Mutex
 	seen := 0
@@ -86,17 +80,15 @@ func TestDurable_SubscriptionsComeBack(t *testing.T) {
 		seen++
 		return nil
 	})
-	_, err = top.Subscribe(h, engine.SubscribeConfig{ID: "s", Start: engine.Earliest()})
-	require.NoError(t, err)
-	require.NoError(t, e.Drain(context.Background()))
+	subscribe(t, top, h, engine.SubscribeConfig{ID: "s", Start: engine.Earliest()})
+	require.NoError(t, e.Drain(background))
 	require.NoError(t, e.Close())
 	assert.Equal(t, 20, seen)
 	e = on(t, m, engine.Config{})
 	top = topicOf(t, e, "t")
 	send(t, top, 3)
-	_, err = top.Subscribe(h, engine.SubscribeConfig{ID: "s"})
-	require.NoError(t, err)
-	require.NoError(t, e.Drain(context.Background()))
+	subscribe(t, top, h, engine.SubscribeConfig{ID: "s"})
+	require.NoError(t, e.Drain(background))
 	require.NoError(t, e.Close())
 	assert.Equal(t, 26, seen)
 }
@@ -105,21 +97,19 @@ func TestDurable_SubscriptionsComeBack(t *testing.T) {
 func TestDurable_PositionsAreWritten(t *testing.T) {
 	m := vfs.NewMem()
 	e := on(t, m, engine.Config{PositionsEvery: time.Millisecond})
-	top, err := e.CreateTopic("t", durable(engine.Always, 1))
-	require.NoError(t, err)
+	top := create(t, e, "t", durable(engine.Always, 1))
 	g, err := e.CreateGroup("g", engine.GroupConfig{Topics: []string{"t"}, Start: engine.Earliest()})
 	require.NoError(t, err)
 	send(t, top, 10)
-	_, err = g.Join(engine.HandlerFunc(func(context.Context, *engine.Message) error { return nil }), engine.MemberConfig{})
+	_, err = g.Join(ignore, engine.MemberConfig{})
 	require.NoError(t, err)
-	testkit.Await(func() bool {
+	await(func() bool {
 		other, err := engine.Open(engine.Config{Dir: dir}.WithFS(lost(m)))
 		require.NoError(t, err)
 		defer other.Close()
 		g, err := other.Group("g")
 		require.NoError(t, err)
-		off, err := g.Committed("t", 0)
-		require.NoError(t, err)
+		off := committed(t, g, "t", 0)
 		return off == 10
 	})
 }
@@ -128,21 +118,19 @@ func TestDurable_PositionsAreWritten(t *testing.T) {
 func TestBUG086_PositionBeyondTheLog(t *testing.T) {
 	m := vfs.NewMem()
 	e := on(t, m, engine.Config{})
-	top, err := e.CreateTopic("t", durable(engine.Never, 1))
-	require.NoError(t, err)
+	top := create(t, e, "t", durable(engine.Never, 1))
 	for _, gap := range []engine.GapPolicy{engine.SkipGap, engine.FailOnGap} {
-		_, err = e.CreateGroup(fmt.Sprint("g", gap), engine.GroupConfig{Topics: []string{"t"}, Start: engine.Earliest(), Gap: gap})
+		_, err := e.CreateGroup(fmt.Sprint("g", gap), engine.GroupConfig{Topics: []string{"t"}, Start: engine.Earliest(), Gap: gap})
 		require.NoError(t, err)
 	}
 	send(t, top, 5)
-	require.NoError(t, top.Flush(context.Background()))
+	require.NoError(t, top.Flush(background))
 	send(t, top, 5)
 	for _, name := range e.Groups() {
 		require.NoError(t, e.ResetOffsets(name, "t", engine.At(10), engine.ResetOptions{}))
 		g, err := e.Group(name)
 		require.NoError(t, err)
-		off, err := g.Committed("t", 0)
-		require.NoError(t, err)
+		off := committed(t, g, "t", 0)
 		require.Equal(t, engine.Offset(10), off)
 	}
 	// Never more than what is durable is written.
@@ -150,8 +138,7 @@ func TestBUG086_PositionBeyondTheLog(t *testing.T) {
 	other := on(t, lost(m), engine.Config{Hooks: engine.Hooks{Truncated: func(string, string, *engine.TruncatedError) { t.Error("told") }}})
 	g, err := other.Group("g0")
 	require.NoError(t, err)
-	off, err := g.Committed("t", 0)
-	require.NoError(t, err)
+	off := committed(t, g, "t", 0)
 	assert.Equal(t, engine.Offset(5), off)
 
 	// But a disk may lie.
@@ -163,8 +150,7 @@ func TestBUG086_PositionBeyondTheLog(t *testing.T) {
 	assert.ElementsMatch(t, []string{"g0t0 10 5", "g1t0 10 5"}, told)
 	g, err = other.Group("g1")
 	require.NoError(t, err)
-	off, err = g.Committed("t", 0)
-	require.NoError(t, err)
+	off = committed(t, g, "t", 0)
 	assert.Equal(t, engine.Offset(5), off)
 	_, err = g.Consumer(engine.MemberConfig{})
 	require.ErrorIs(t, err, engine.ErrTruncated)
@@ -180,12 +166,11 @@ func TestBUG086_PositionBeyondTheLog(t *testing.T) {
 func TestBUG086_OtherRecordsAtItsOffset(t *testing.T) {
 	m := vfs.NewMem()
 	e := on(t, m, engine.Config{})
-	top, err := e.CreateTopic("t", durable(engine.Never, 1))
-	require.NoError(t, err)
-	_, err = e.CreateGroup("g", engine.GroupConfig{Topics: []string{"t"}, Start: engine.Earliest(), Gap: engine.FailOnGap})
+	top := create(t, e, "t", durable(engine.Never, 1))
+	_, err := e.CreateGroup("g", engine.GroupConfig{Topics: []string{"t"}, Start: engine.Earliest(), Gap: engine.FailOnGap})
 	require.NoError(t, err)
 	send(t, top, 5)
-	require.NoError(t, top.Flush(context.Background()))
+	require.NoError(t, top.Flush(background))
 	send(t, top, 5)
 	require.NoError(t, e.ResetOffsets("g", "t", engine.At(10), engine.ResetOptions{}))
 	require.NoError(t, e.SavePositionsUnsafely())
@@ -201,8 +186,7 @@ func TestBUG086_OtherRecordsAtItsOffset(t *testing.T) {
 	other = on(t, cut, engine.Config{})
 	g, err := other.Group("g")
 	require.NoError(t, err)
-	off, err := g.Committed("t", 0)
-	require.NoError(t, err)
+	off := committed(t, g, "t", 0)
 	assert.Equal(t, engine.Offset(5), off)
 	_, err = g.Consumer(engine.MemberConfig{})
 	var told *engine.TruncatedError
@@ -216,8 +200,7 @@ func TestBUG086_OtherRecordsAtItsOffset(t *testing.T) {
 		other = on(t, cut, engine.Config{Hooks: engine.Hooks{Truncated: func(string, string, *engine.TruncatedError) { t.Error("told") }}})
 		g, err = other.Group("g")
 		require.NoError(t, err)
-		off, err = g.Committed("t", 0)
-		require.NoError(t, err)
+		off = committed(t, g, "t", 0)
 		assert.Equal(t, engine.Offset(22), off)
 		send(t, topicOf(t, other, "t"), 3)
 		require.NoError(t, other.Close())
@@ -226,11 +209,9 @@ func TestBUG086_OtherRecordsAtItsOffset(t *testing.T) {
 
 func TestDurable_GroupsOfBothKinds(t *testing.T) {
 	e := on(t, vfs.NewMem(), engine.Config{})
-	_, err := e.CreateTopic("d", durable(engine.Always, 1))
-	require.NoError(t, err)
-	_, err = e.CreateTopic("m", engine.TopicConfig{})
-	require.NoError(t, err)
-	_, err = e.CreateGroup("g", engine.GroupConfig{Topics: []string{"d", "m"}})
+	create(t, e, "d", durable(engine.Always, 1))
+	create(t, e, "m", engine.TopicConfig{})
+	_, err := e.CreateGroup("g", engine.GroupConfig{Topics: []string{"d", "m"}})
 	require.ErrorIs(t, err, engine.ErrConfig)
 	_, err = e.CreateGroup("g", engine.GroupConfig{Topics: []string{"d"}, DeadLetter: "m"})
 	require.ErrorIs(t, err, engine.ErrConfig)

@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"context"
 	"fmt"
 	"testing"
 
@@ -32,15 +31,17 @@ func on(t testing.TB, fsys vfs.FS, c engine.Config) *engine.Engine {
 // lost returns what a power cut leaves of which nothing was written that was not synced.
 func lost(m *vfs.Mem) *vfs.Mem { return m.Crash(func(int) bool { return false }) }
 
+// kept returns what a power cut leaves of which everything was written.
+func kept(m *vfs.Mem) *vfs.Mem { return m.Crash(func(int) bool { return true }) }
+
 // send publishes n records to each partition, whose values are their numbers.
 func send(t testing.TB, top *engine.Topic, n int) {
 	t.Helper()
 	for p := range top.Partitions() {
-		part, err := top.Partition(p)
-		require.NoError(t, err)
+		part := part(t, top, p)
 		for range n {
 			off := part.Next()
-			got, err := part.Publish(context.Background(), engine.Record{Key: []byte("k"), Value: fmt.Append(nil, off)})
+			got, err := part.Publish(background, engine.Record{Key: []byte("k"), Value: fmt.Append(nil, off)})
 			require.NoError(t, err)
 			require.Equal(t, off, got.Offset)
 		}
@@ -51,8 +52,7 @@ func send(t testing.TB, top *engine.Topic, n int) {
 func holds(t testing.TB, top *engine.Topic, n int) {
 	t.Helper()
 	for p := range top.Partitions() {
-		part, err := top.Partition(p)
-		require.NoError(t, err)
+		part := part(t, top, p)
 		require.Equal(t, engine.Offset(n), part.Next(), "partition %d", p)
 		at := engine.Offset(0)
 		for off, r := range part.Records(0) {
@@ -63,11 +63,4 @@ func holds(t testing.TB, top *engine.Topic, n int) {
 		}
 		require.Equal(t, engine.Offset(n), at)
 	}
-}
-
-func topicOf(t testing.TB, e *engine.Engine, name string) *engine.Topic {
-	t.Helper()
-	top, err := e.Topic(name)
-	require.NoError(t, err)
-	return top
 }

@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -97,7 +96,7 @@ func TestDurable_Kill(t *testing.T) {
 	acked := map[string]map[engine.Published]string{"always": {}, "interval": {}, "never": {}}
 	floors := map[string]*[2]engine.Offset{"always": {}, "interval": {}, "never": {}}
 	total := 0
-	for life := range testkit.Rounds(*kills) {
+	for life := range rounds(*kills) {
 		step()
 		cmd := exec.Command(self)
 		cmd.Env = append(os.Environ(), fmt.Sprint(victim, "=", life))
@@ -176,12 +175,11 @@ func requireSurvived(t *testing.T, c engine.Config, acked map[string]map[engine.
 			}
 			if g, err := e.Group(name); err == nil || floors[name][i] > 0 {
 				require.NoError(t, err)
-				off, err := g.Committed(name, i)
-				require.NoError(t, err)
+				off := committed(t, g, name, i)
 				require.GreaterOrEqual(t, off, floors[name][i])
 				require.LessOrEqual(t, off, p.Next())
 			}
 		}
 	}
-	require.NoError(t, e.CloseContext(context.Background()))
+	require.NoError(t, e.CloseContext(background))
 }

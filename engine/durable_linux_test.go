@@ -13,7 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/leatlog/leat/engine"
-	"github.com/leatlog/leat/internal/testkit"
 	"github.com/leatlog/leat/segment/disk"
 )
 
@@ -33,13 +32,11 @@ func TestDurable_SmallFileSystem(t *testing.T) {
 	}
 	again()
 	defer func() { _ = e.Close() }() // it may say why the topic is read-only
-	_, err := e.CreateTopic("t", durable(engine.Always, 1))
-	require.NoError(t, err)
+	create(t, e, "t", durable(engine.Always, 1))
 	acked := map[engine.Offset]string{}
 	sure := engine.Offset(0)
-	for round := range testkit.Rounds(20) {
-		top, err := e.Topic("t")
-		require.NoError(t, err)
+	for round := range rounds(20) {
+		top := topicOf(t, e, "t")
 		filler, err := os.Create(filepath.Join(mount, "filler"))
 		require.NoError(t, err)
 		_, err = io.Copy(filler, io.LimitReader(zeroes{}, 1<<20))
@@ -63,8 +60,7 @@ func TestDurable_SmallFileSystem(t *testing.T) {
 		} else {
 			require.ErrorIs(t, e.Close(), unix.ENOSPC)
 			again()
-			top, err = e.Topic("t")
-			require.NoError(t, err)
+			top = topicOf(t, e, "t")
 			p = part(t, top, 0)
 		}
 		requireAcked(t, p, acked)
@@ -125,12 +121,10 @@ func TestDurable_PowerCutOfALoopDevice(t *testing.T) {
 	acked := map[engine.Offset]string{}
 	small := durable(engine.Always, 1)
 	small.Durable.FileBytes = disk.MinSegmentBytes
-	top, err := e.CreateTopic("t", small)
-	require.NoError(t, err)
-	never, err := e.CreateTopic("never", durable(engine.Never, 1))
-	require.NoError(t, err)
+	top := create(t, e, "t", small)
+	never := create(t, e, "never", durable(engine.Never, 1))
 	flushed, files := engine.Offset(0), 0
-	for round := range testkit.Rounds(6) {
+	for round := range rounds(6) {
 		for n := range 50 {
 			v := fmt.Sprintf("round %d, record %d", round, n)
 			at, err := top.Publish(background, engine.Record{Value: []byte(v), Key: make([]byte, 100*(round%3))})

@@ -14,18 +14,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leatlog/leat/engine"
-	"github.com/leatlog/leat/internal/testkit"
 	"github.com/leatlog/leat/segment/vfs"
 )
 
 // TestDurable_GrowAgainstDelete: whoever comes first, nothing is left of a topic that is deleted.
 func TestDurable_GrowAgainstDelete(t *testing.T) {
-	testkit.Watchdog(t)
+	watchdog(t)
 	m := vfs.NewMem()
 	e := on(t, m, engine.Config{})
-	for i := range testkit.Rounds(100) {
-		top, err := e.CreateTopic("t", durable(engine.Always, 1))
-		require.NoError(t, err)
+	for i := range rounds(100) {
+		top := create(t, e, "t", durable(engine.Always, 1))
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			for n := 2; n < 5; n++ {
@@ -51,8 +49,8 @@ func TestDurable_GrowAgainstDelete(t *testing.T) {
 
 // TestDurable_CloseAgainstCreate: what was being made when the engine was closed is there at the next Open as a whole or not at all.
 func TestDurable_CloseAgainstCreate(t *testing.T) {
-	testkit.Watchdog(t)
-	for i := range testkit.Rounds(100) {
+	watchdog(t)
+	for i := range rounds(100) {
 		m := vfs.NewMem()
 		e := on(t, m, engine.Config{})
 		var wg sync.WaitGroup
@@ -79,7 +77,7 @@ func TestDurable_CloseAgainstCreate(t *testing.T) {
 
 // TestDurable_Busy publishes, consumes, fails, resumes and deletes, all at once.
 func TestDurable_Busy(t *testing.T) {
-	testkit.Watchdog(t)
+	watchdog(t)
 	m := vfs.NewMem()
 	var n atomic.Int64
 	broken := errors.New("broken")
@@ -105,7 +103,7 @@ func TestDurable_Busy(t *testing.T) {
 			require.ErrorIs(t, err, broken)
 		}
 	}
-	_, err = g.Join(engine.HandlerFunc(func(context.Context, *engine.Message) error { return nil }), engine.MemberConfig{})
+	_, err = g.Join(ignore, engine.MemberConfig{})
 	require.NoError(t, err)
 	var mu sync.Mutex
 	acked := map[engine.Published]string{}
@@ -117,7 +115,7 @@ func TestDurable_Busy(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 4 {
 		wg.Go(func() {
-			for j := range testkit.Rounds(1000) {
+			for j := range rounds(1000) {
 				v := fmt.Sprint(i, "-", j)
 				r := engine.Record{Key: []byte(v), Value: []byte(v)}
 				var err error

@@ -21,12 +21,10 @@ func TestDurable_ComesBack(t *testing.T) {
 	e := open(t, engine.Config{Dir: d})
 	c := durable(engine.Always, 3)
 	c.MaxRecordBytes, c.Retention.MaxAge, c.OnFull = 1234, time.Hour, engine.Reject
-	top, err := e.CreateTopic("orders", c)
-	require.NoError(t, err)
-	_, err = e.CreateTopic("orders", c)
+	top := create(t, e, "orders", c)
+	_, err := e.CreateTopic("orders", c)
 	require.ErrorIs(t, err, engine.ErrTopicExists)
-	_, err = e.CreateTopic("memory", engine.TopicConfig{})
-	require.NoError(t, err)
+	create(t, e, "memory", engine.TopicConfig{})
 	send(t, top, 700) // several files
 	id, conf := top.ID(), top.Config()
 	_, err = engine.Open(engine.Config{Dir: d})
@@ -50,8 +48,7 @@ func TestDurable_ComesBack(t *testing.T) {
 	e = open(t, engine.Config{Dir: d})
 	top = topicOf(t, e, "orders")
 	assert.Equal(t, 4, top.Partitions())
-	p, err := top.Partition(3)
-	require.NoError(t, err)
+	p := part(t, top, 3)
 	assert.Equal(t, engine.Offset(1), p.Durable())
 	require.NoError(t, e.DeleteTopic("orders"))
 	names, err := os.ReadDir(d)
@@ -59,8 +56,7 @@ func TestDurable_ComesBack(t *testing.T) {
 	for _, n := range names {
 		assert.False(t, n.IsDir(), "%s is left", n.Name())
 	}
-	_, err = e.CreateTopic("orders", c)
-	require.NoError(t, err)
+	create(t, e, "orders", c)
 	require.NoError(t, e.Close())
 	e = open(t, engine.Config{Dir: d})
 	holds(t, topicOf(t, e, "orders"), 0)
@@ -83,17 +79,16 @@ func TestDurable_Partitioners(t *testing.T) {
 		"key": engine.ByKey(), "robin": engine.RoundRobin(), "explicit": engine.Explicit(),
 		"own": engine.PartitionerFunc(func(*engine.Record, int) int { return 1 }),
 	} {
-		_, err := e.CreateTopic(name, engine.TopicConfig{Partitions: 2, Partitioner: p, Durable: &engine.Durable{FileBytes: 4 << 10}})
-		require.NoError(t, err)
+		create(t, e, name, engine.TopicConfig{Partitions: 2, Partitioner: p, Durable: &engine.Durable{FileBytes: 4 << 10}})
 	}
 	require.NoError(t, e.Close())
 	e = on(t, m, engine.Config{})
-	_, err := topicOf(t, e, "own").Publish(context.Background(), engine.Record{})
+	_, err := topicOf(t, e, "own").Publish(background, engine.Record{})
 	require.ErrorIs(t, err, engine.ErrPartitioner)
 	require.NoError(t, e.Close())
 	e = on(t, m, engine.Config{Partitioners: map[string]engine.Partitioner{
 		"own": engine.PartitionerFunc(func(*engine.Record, int) int { return 0 })}})
-	at, err := topicOf(t, e, "own").Publish(context.Background(), engine.Record{})
+	at, err := topicOf(t, e, "own").Publish(background, engine.Record{})
 	require.NoError(t, err)
 	assert.Equal(t, 0, at.Partition)
 	assert.IsType(t, engine.ByKey(), topicOf(t, e, "key").Config().Partitioner)
@@ -103,19 +98,19 @@ func TestDurable_Partitioners(t *testing.T) {
 
 // TestBUG082_EveryWayInIsSynced publishes in every way there is, and then the power goes.
 func TestBUG082_EveryWayInIsSynced(t *testing.T) {
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(background)
 	defer cancel()
 	r := engine.Record{Value: []byte("v")}
 	ways := map[string]func(top *engine.Topic, p *engine.Partition) error{
 		"publish": func(top *engine.Topic, _ *engine.Partition) error {
-			_, err := top.Publish(context.Background(), r)
+			_, err := top.Publish(background, r)
 			return err
 		},
 		"cancellable":  func(top *engine.Topic, _ *engine.Partition) error { _, err := top.Publish(ctx, r); return err },
 		"batch":        func(top *engine.Topic, _ *engine.Partition) error { return top.PublishBatch(ctx, []engine.Record{r}) },
 		"batch of two": func(_ *engine.Topic, p *engine.Partition) error { return p.PublishBatch(ctx, []engine.Record{r, r}) },
 		"batch without a ctx": func(_ *engine.Topic, p *engine.Partition) error {
-			return p.PublishBatch(context.Background(), []engine.Record{r, r, r})
+			return p.PublishBatch(background, []engine.Record{r, r, r})
 		},
 		"appender publish": func(_ *engine.Topic, p *engine.Partition) error {
 			a, err := p.Appender(ctx)
@@ -151,10 +146,8 @@ func TestBUG082_EveryWayInIsSynced(t *testing.T) {
 			t.Run(fmt.Sprint(s, "/", name), func(t *testing.T) {
 				m := vfs.NewMem()
 				e := on(t, m, engine.Config{})
-				top, err := e.CreateTopic("t", durable(s, 1))
-				require.NoError(t, err)
-				p, err := top.Partition(0)
-				require.NoError(t, err)
+				top := create(t, e, "t", durable(s, 1))
+				p := part(t, top, 0)
 				require.NoError(t, way(top, p))
 				n := p.Next()
 				require.Positive(t, n)
@@ -189,8 +182,7 @@ func TestDurable_ClosedIsSafe(t *testing.T) {
 	for _, s := range []engine.Sync{engine.Always, engine.Interval(time.Hour), engine.Never} {
 		m := vfs.NewMem()
 		e := on(t, m, engine.Config{})
-		top, err := e.CreateTopic("t", durable(s, 2))
-		require.NoError(t, err)
+		top := create(t, e, "t", durable(s, 2))
 		send(t, top, 20)
 		require.NoError(t, e.Close())
 		holds(t, topicOf(t, on(t, lost(m), engine.Config{}), "t"), 20)
@@ -201,8 +193,7 @@ func TestDurable_ClosedIsSafe(t *testing.T) {
 func TestBUG085_OffsetsGoOn(t *testing.T) {
 	m := vfs.NewMem()
 	e := on(t, m, engine.Config{})
-	top, err := e.CreateTopic("t", durable(engine.Always, 1))
-	require.NoError(t, err)
+	top := create(t, e, "t", durable(engine.Always, 1))
 	for i := range 3 {
 		send(t, top, 300)
 		p := part(t, top, 0)
@@ -224,12 +215,10 @@ func TestBUG085_OffsetsGoOn(t *testing.T) {
 // TestDurable_HandlersPublish: as many handlers as there are workers wait for files at the same time.
 func TestDurable_HandlersPublish(t *testing.T) {
 	e := on(t, vfs.NewMem(), engine.Config{Workers: 2})
-	in, err := e.CreateTopic("in", durable(engine.Always, 4))
-	require.NoError(t, err)
-	out, err := e.CreateTopic("out", durable(engine.Always, 1))
-	require.NoError(t, err)
+	in := create(t, e, "in", durable(engine.Always, 4))
+	out := create(t, e, "out", durable(engine.Always, 1))
 	send(t, in, 50)
-	_, err = in.Subscribe(engine.HandlerFunc(func(ctx context.Context, m *engine.Message) error {
+	_, err := in.Subscribe(engine.HandlerFunc(func(ctx context.Context, m *engine.Message) error {
 		_, err := out.Publish(ctx, engine.Record{Key: []byte("k"), Value: m.Value})
 		assert.NoError(t, err)
 		return err

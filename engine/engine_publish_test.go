@@ -160,11 +160,10 @@ func TestEnded_Errors(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			watchdog(t)
 			e := open(t, engine.Config{})
-			topic, err := e.CreateTopic("topic", engine.TopicConfig{})
-			require.NoError(t, err)
+			topic := create(t, e, "topic", engine.TopicConfig{})
 			p := part(t, topic, 0)
 			for range 3 {
-				_, err = topic.Publish(background, value("x"))
+				_, err := topic.Publish(background, value("x"))
 				require.NoError(t, err)
 			}
 			r, err := p.Reader(engine.ReaderConfig{Start: engine.Earliest()})
@@ -217,11 +216,9 @@ func TestBadUse(t *testing.T) {
 		_, err := e.CreateTopic(name, engine.TopicConfig{})
 		require.ErrorIs(t, err, engine.ErrName, "%q", name)
 	}
-	_, err := e.CreateTopic(strings.Repeat("x", 249), engine.TopicConfig{})
-	require.NoError(t, err)
-	topic, err := e.CreateTopic("topic", engine.TopicConfig{Partitions: 2})
-	require.NoError(t, err)
-	_, err = e.CreateTopic("topic", engine.TopicConfig{})
+	create(t, e, strings.Repeat("x", 249), engine.TopicConfig{})
+	topic := create(t, e, "topic", engine.TopicConfig{Partitions: 2})
+	_, err := e.CreateTopic("topic", engine.TopicConfig{})
 	require.ErrorIs(t, err, engine.ErrTopicExists)
 	_, err = e.Topic("Topic")
 	require.ErrorIs(t, err, engine.ErrUnknownTopic)
@@ -367,8 +364,7 @@ func TestDeleteTopic_UnderTraffic(t *testing.T) {
 	e := open(t, engine.Config{})
 	ids := map[engine.TopicID]bool{}
 	for round := range rounds(100) {
-		topic, err := e.CreateTopic("topic", engine.TopicConfig{Partitions: 2, Retention: engine.Retention{MaxRecords: 16}, HandoverSlots: 4})
-		require.NoError(t, err)
+		topic := create(t, e, "topic", engine.TopicConfig{Partitions: 2, Retention: engine.Retention{MaxRecords: 16}, HandoverSlots: 4})
 		require.False(t, ids[topic.ID()])
 		ids[topic.ID()] = true
 		require.Zero(t, part(t, topic, 0).Next())

@@ -208,10 +208,7 @@ func TestGroup_HandlersThatEndBadly(t *testing.T) {
 				case 3:
 					return errPoison
 				}
-				if mode == engine.Manual {
-					return m.Ack()
-				}
-				return nil
+				return done(m, mode)
 			}), engine.MemberConfig{})
 			publish(t, topic, 0, 1)
 			committedIs(t, g, "t", 0, 1)

@@ -260,10 +260,7 @@ func TestGroup_Drain(t *testing.T) {
 					}), engine.MemberConfig{})
 					join(t, second, handle(func(m *engine.Message) error {
 						got.Add(1)
-						if mode == engine.Manual {
-							return m.Ack()
-						}
-						return nil
+						return done(m, mode)
 					}), engine.MemberConfig{})
 				}
 				for range 300 {

@@ -118,10 +118,7 @@ func TestGroup_PublishAllocatesNothing(t *testing.T) {
 		g := newGroup(t, e, "g", c, "t")
 		for range 2 {
 			join(t, g, handle(func(m *engine.Message) error {
-				if c.Mode == engine.Manual {
-					return m.Ack()
-				}
-				return nil
+				return done(m, c.Mode)
 			}), engine.MemberConfig{})
 		}
 		p := part(t, topic, 0)

@@ -73,7 +73,7 @@ func TestBUG055_NoLockOrder(t *testing.T) {
 					ok(m.Extend())
 				case 5:
 					if m.Attempt == 1 {
-						time.Sleep(2 * time.Millisecond)
+						time.Sleep(2 * time.Millisecond) // longer than it may
 					}
 				}
 				ok(m.Ack())
@@ -340,7 +340,7 @@ func TestGroup_AcksRace(t *testing.T) {
 			}
 			together(1, try(k.Ack), try(func() error { return k.Nack(0) }), try(reject), func() { _ = k.Extend() }, func() {
 				if m.Offset%64 == 0 {
-					time.Sleep(time.Millisecond)
+					time.Sleep(time.Millisecond) // the time that the record has
 				}
 			})
 			if won.Load() > 1 {

@@ -106,8 +106,7 @@ func TestGroup_EachRecordToOneMember(t *testing.T) {
 				require.NoError(t, e.Drain(background))
 				x.once(t, 1000)
 				for i := range 4 {
-					at, err := g.Committed("t", i)
-					require.NoError(t, err)
+					at := committed(t, g, "t", i)
 					assert.EqualValues(t, 250, at)
 				}
 				if kind == engine.Assigned {

@@ -47,8 +47,7 @@ func TestBUG026_WaitingCostsNothing(t *testing.T) {
 		go func() { results <- f() }()
 	}
 	for i := range 100 { // readers that have caught up
-		topic, err := e.CreateTopic("idle-"+string(rune('a'+i/26))+string(rune('a'+i%26)), engine.TopicConfig{})
-		require.NoError(t, err)
+		topic := create(t, e, "idle-"+string(rune('a'+i/26))+string(rune('a'+i%26)), engine.TopicConfig{})
 		p := part(t, topic, 0)
 		for range 3 {
 			r := newReader(t, p, engine.ReaderConfig{Gating: true})
@@ -62,8 +61,7 @@ func TestBUG026_WaitingCostsNothing(t *testing.T) {
 		})
 	}
 	full := func(name string, c engine.TopicConfig) (*engine.Topic, *engine.Partition) { // held by a reader that does not read
-		topic, err := e.CreateTopic(name, c)
-		require.NoError(t, err)
+		topic := create(t, e, name, c)
 		p := part(t, topic, 0)
 		newReader(t, p, engine.ReaderConfig{Gating: true})
 		numbers(t, p, 4)

@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -18,14 +17,12 @@ func TestInspect(t *testing.T) {
 	_, err := engine.InspectOn(m, dir)
 	require.Error(t, err, "there is none")
 	e := on(t, m, engine.Config{})
-	top, err := e.CreateTopic("t", durable(engine.Never, 2))
-	require.NoError(t, err)
-	_, err = e.CreateTopic("memory", engine.TopicConfig{})
-	require.NoError(t, err)
+	top := create(t, e, "t", durable(engine.Never, 2))
+	create(t, e, "memory", engine.TopicConfig{})
 	send(t, top, 5)
 	_, err = e.CreateGroup("g", engine.GroupConfig{Topics: []string{"t"}, Start: engine.At(3), Mode: engine.Manual})
 	require.NoError(t, err)
-	require.NoError(t, top.Flush(context.Background()))
+	require.NoError(t, top.Flush(background))
 	require.NoError(t, e.SavePositions())
 	for range 2 { // beside the engine, and after it
 		all, err := engine.InspectOn(m, dir)
@@ -95,8 +92,7 @@ func TestImport(t *testing.T) {
 	e := on(t, lost(m), engine.Config{})
 	top := topicOf(t, e, "t")
 	for p, n := range []engine.Offset{100, 30} {
-		part, err := top.Partition(p)
-		require.NoError(t, err)
+		part := part(t, top, p)
 		first := part.First()
 		assert.Equal(t, []engine.Offset{7, 1 << 40}[p], first)
 		assert.Equal(t, first+n, part.Next())
@@ -125,15 +121,14 @@ func TestImport_Unfinished(t *testing.T) {
 	}
 	for _, end := range []func() vfs.FS{
 		func() vfs.FS { return lost(m) },
-		func() vfs.FS { return m.Crash(func(int) bool { return true }) },
+		func() vfs.FS { return kept(m) },
 		func() vfs.FS { require.NoError(t, imp.Abort()); return m },
 	} {
 		fsys := end()
 		e := on(t, fsys, engine.Config{})
 		_, err := e.Topic("t")
 		require.ErrorIs(t, err, engine.ErrUnknownTopic)
-		_, err = e.CreateTopic("t", durable(engine.Always, 1))
-		require.NoError(t, err)
+		create(t, e, "t", durable(engine.Always, 1))
 		names, err := fsys.List(dir)
 		require.NoError(t, err)
 		assert.Len(t, names, 3, "the lock, the catalog, and the new topic: %v", names)
@@ -168,8 +163,7 @@ func TestImport_FaultAnywhere(t *testing.T) {
 			require.ErrorIs(t, lookErr, engine.ErrUnknownTopic, "fault %d: %v", n, err)
 		} else {
 			require.NoError(t, lookErr, "fault %d", n)
-			part, err := top.Partition(0)
-			require.NoError(t, err)
+			part := part(t, top, 0)
 			require.Equal(t, engine.Offset(25), part.Next())
 		}
 		require.NoError(t, e.Close())

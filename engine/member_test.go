@@ -213,10 +213,7 @@ func TestMember_PauseAndSeek(t *testing.T) {
 			var other book
 			join(t, g, handle(func(m *engine.Message) error {
 				other.add(m)
-				if c.Mode == engine.Manual {
-					return m.Ack()
-				}
-				return nil
+				return done(m, c.Mode)
 			}), engine.MemberConfig{})
 			await(func() bool { return len(other.offsets(1)) == 3 })
 			return

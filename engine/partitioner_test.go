@@ -124,10 +124,8 @@ func TestBUG103_SharedByPublishers(t *testing.T) {
 	for name, p := range map[string]engine.Partitioner{"ByKey": engine.ByKey(), "RoundRobin": engine.RoundRobin(), "Explicit": engine.Explicit()} {
 		t.Run(name, func(t *testing.T) {
 			e := open(t, engine.Config{})
-			a, err := e.CreateTopic("a", engine.TopicConfig{Partitions: 4, Partitioner: p})
-			require.NoError(t, err)
-			b, err := e.CreateTopic("b", engine.TopicConfig{Partitions: 4, Partitioner: p})
-			require.NoError(t, err)
+			a := create(t, e, "a", engine.TopicConfig{Partitions: 4, Partitioner: p})
+			b := create(t, e, "b", engine.TopicConfig{Partitions: 4, Partitioner: p})
 			want := map[string]int{}
 			for i := range 10 {
 				at, err := a.Publish(background, engine.Record{Key: fmt.Append(nil, i)})

@@ -20,7 +20,7 @@ func TestPipeline_DoesNotStandStill(t *testing.T) {
 			e, err := engine.Open(engine.Config{Workers: workers})
 			require.NoError(t, err)
 			defer e.Close()
-			ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+			ctx, cancel := context.WithTimeout(background, 3*time.Minute)
 			defer cancel()
 			c := engine.TopicConfig{Partitions: 4, Partitioner: engine.RoundRobin(), Retention: engine.Retention{MaxRecords: 8}}
 			topics := map[string]*engine.Topic{}

@@ -23,6 +23,14 @@ func handle(f func(m *engine.Message) error) engine.Handler {
 // ignore is a handler that has nothing to do.
 var ignore = handle(func(*engine.Message) error { return nil })
 
+// done returns what a handler returns that is done with m, which it has to acknowledge by itself if the mode is Manual.
+func done(m *engine.Message, mode engine.Mode) error {
+	if mode == engine.Manual {
+		return m.Ack()
+	}
+	return nil
+}
+
 // blocker is a handler that tells when it is called and waits until it is released.
 type blocker struct {
 	in  chan *engine.Message
@@ -164,4 +172,12 @@ func soon(t testing.TB) context.Context {
 // bounded is a topic that keeps n records and drops them one by one.
 func bounded(n int64, full engine.OnFull) engine.TopicConfig {
 	return engine.TopicConfig{OnFull: full, Retention: engine.Retention{MaxRecords: n}, SegmentRecords: 1}
+}
+
+// topicOf returns a topic.
+func topicOf(t testing.TB, e *engine.Engine, name string) *engine.Topic {
+	t.Helper()
+	top, err := e.Topic(name)
+	require.NoError(t, err)
+	return top
 }

@@ -202,8 +202,7 @@ func TestSubscribe_EvictedAtOnce(t *testing.T) {
 		}
 	}()
 	for range rounds(500) {
-		s, err := topic.Subscribe(ignore, engine.SubscribeConfig{ID: "late", Start: engine.Earliest(), MaxLag: 1, NonGating: true})
-		require.NoError(t, err)
+		s := subscribe(t, topic, ignore, engine.SubscribeConfig{ID: "late", Start: engine.Earliest(), MaxLag: 1, NonGating: true})
 		<-s.Done()
 		assert.Equal(t, engine.ErrEvicted, s.Err())
 		bad, err := topic.Subscribe(ignore, engine.SubscribeConfig{ID: "bad", Start: engine.At(1), MaxLag: 1})

@@ -107,10 +107,7 @@ func TestSubscribe_DeadLetter(t *testing.T) {
 				if m.Offset == 1 {
 					return errPoison
 				}
-				if c.Mode == engine.Manual {
-					return m.Ack()
-				}
-				return nil
+				return done(m, c.Mode)
 			}), c)
 			for i := range 3 {
 				_, err := topic.Publish(background, engine.Record{

@@ -262,8 +262,7 @@ func chaos(t *testing.T, seed uint64) {
 	// All that live, of all topics.
 	living := func() (subs []*engine.Subscription) {
 		for _, name := range e.Topics() {
-			topic, err := e.Topic(name)
-			require.NoError(t, err)
+			topic := topicOf(t, e, name)
 			for _, s := range topic.Stats().Subscriptions {
 				if s, err := topic.Subscription(s.ID); err == nil {
 					subs = append(subs, s)

@@ -123,10 +123,7 @@ func TestSEED11_ModesMeanWhatTheySay(t *testing.T) {
 			var b book
 			join(t, g, handle(func(m *engine.Message) error {
 				b.add(m)
-				if c.Mode == engine.Manual {
-					return m.Ack()
-				}
-				return nil
+				return done(m, c.Mode)
 			}), engine.MemberConfig{Name: "m"})
 			pass(time.Hour)
 			assert.Equal(t, int(1-want), b.len())
@@ -161,10 +158,7 @@ func TestSEED10_MembersWorkAtTheSameTime(t *testing.T) {
 				mu.Lock()
 				running--
 				mu.Unlock()
-				if c.Mode == engine.Manual {
-					return m.Ack()
-				}
-				return nil
+				return done(m, c.Mode)
 			}), engine.MemberConfig{Name: name})
 		}
 		start := time.Now()

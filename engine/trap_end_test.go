@@ -20,8 +20,7 @@ func TestBUG002_CloseWakesPublishers(t *testing.T) {
 			continue // they do not wait
 		}
 		e := open(t, engine.Config{})
-		topic, err := e.CreateTopic("topic", engine.TopicConfig{Retention: engine.Retention{MaxRecords: 4}, HandoverSlots: 2})
-		require.NoError(t, err)
+		topic := create(t, e, "topic", engine.TopicConfig{Retention: engine.Retention{MaxRecords: 4}, HandoverSlots: 2})
 		p := part(t, topic, 0)
 		newReader(t, p, engine.ReaderConfig{Gating: true})
 		numbers(t, p, 4)
@@ -48,8 +47,7 @@ func TestBUG044_CallsThatRaceWithClose(t *testing.T) {
 	for range rounds(200) {
 		e, err := engine.Open(engine.Config{})
 		require.NoError(t, err)
-		topic, err := e.CreateTopic("topic", engine.TopicConfig{Retention: engine.Retention{MaxRecords: 8}, HandoverSlots: 4})
-		require.NoError(t, err)
+		topic := create(t, e, "topic", engine.TopicConfig{Retention: engine.Retention{MaxRecords: 8}, HandoverSlots: 4})
 		p := part(t, topic, 0)
 		gating := newReader(t, p, engine.ReaderConfig{Gating: true})
 		var wg sync.WaitGroup
@@ -124,8 +122,7 @@ func TestBUG046_AcceptedBeforeClose(t *testing.T) {
 			if full {
 				c.Retention.MaxRecords = 100
 			}
-			topic, err := e.CreateTopic("topic", c)
-			require.NoError(t, err)
+			topic := create(t, e, "topic", c)
 			p := part(t, topic, 0)
 			r := newReader(t, p, engine.ReaderConfig{Gating: true})
 			const n = 300

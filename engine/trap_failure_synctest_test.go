@@ -43,10 +43,7 @@ func TestBUG028_DeadRecordsHoldNothing(t *testing.T) {
 					m.Value = []byte("changed by the handler")
 					return errPoison
 				}
-				if c.Mode == engine.Manual {
-					return m.Ack()
-				}
-				return nil
+				return done(m, c.Mode)
 			}), engine.MemberConfig{})
 			n := rounds(2000)
 			for i := range n {
@@ -64,7 +61,7 @@ func TestBUG028_DeadRecordsHoldNothing(t *testing.T) {
 			assert.Zero(t, p.Lag)
 			assert.Zero(t, p.InFlight)
 			assert.Zero(t, p.Dead+p.Delayed)
-			letters := part(t, mustTopic(t, e, "dead"), 0)
+			letters := part(t, topicOf(t, e, "dead"), 0)
 			if dead == "" {
 				assert.Equal(t, []string{"g 5/3 poison"}, dropped.all())
 				assert.EqualValues(t, 1, p.Dropped)
@@ -85,14 +82,6 @@ func TestBUG028_DeadRecordsHoldNothing(t *testing.T) {
 			}, headers(&rs[0]))
 		})
 	}
-}
-
-// mustTopic returns a topic.
-func mustTopic(t testing.TB, e *engine.Engine, name string) *engine.Topic {
-	t.Helper()
-	topic, err := e.Topic(name)
-	require.NoError(t, err)
-	return topic
 }
 
 // TestDeadLetter_FullOrMissing: as long as the dead-letter topic does not take a record it is not given up; the handler is not
@@ -119,10 +108,7 @@ func TestDeadLetter_FullOrMissing(t *testing.T) {
 				if m.Offset == 0 {
 					return errPoison
 				}
-				if c.Mode == engine.Manual {
-					return m.Ack()
-				}
-				return nil
+				return done(m, c.Mode)
 			}), engine.MemberConfig{})
 			publish(t, topic, 0, 5)
 			pass(time.Hour)

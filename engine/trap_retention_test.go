@@ -329,8 +329,7 @@ func TestSEED04_MemoryIsBounded(t *testing.T) {
 	watchdog(t)
 	for _, reading := range []bool{false, true} {
 		e := open(t, engine.Config{})
-		topic, err := e.CreateTopic("topic", engine.TopicConfig{Retention: engine.Retention{MaxBytes: 64 << 10}})
-		require.NoError(t, err)
+		topic := create(t, e, "topic", engine.TopicConfig{Retention: engine.Retention{MaxBytes: 64 << 10}})
 		p := part(t, topic, 0)
 		ctx, cancel := context.WithCancel(background)
 		var wg sync.WaitGroup

@@ -201,6 +201,20 @@ func batches(size int, h func(ctx context.Context, ms []Message) error) delivery
 	return delivery.Config{Handler: delivery.Handler{Batch: h}, BatchSize: size}
 }
 
+// singlesOr makes a Config for a handler that is given one record at a time, or batches if size is not 0.
+func singlesOr(size int, h func(ms []*Message) error) delivery.Config {
+	if size == 0 {
+		return each(func(_ context.Context, m *Message) error { return h([]*Message{m}) })
+	}
+	return batches(size, func(_ context.Context, ms []Message) error {
+		var all []*Message
+		for i := range ms {
+			all = append(all, &ms[i])
+		}
+		return h(all)
+	})
+}
+
 // book is what handlers have been given, in order.
 type book struct {
 	mu  sync.Mutex

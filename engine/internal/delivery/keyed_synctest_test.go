@@ -3,7 +3,6 @@ package delivery_test
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -12,7 +11,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/leatlog/leat/engine/internal/delivery"
 	"github.com/leatlog/leat/engine/internal/dispatch"
 	"github.com/leatlog/leat/engine/internal/partition"
 	"github.com/leatlog/leat/engine/internal/retention"
@@ -92,28 +90,10 @@ func TestKeyed_BuryComesAgain(t *testing.T) {
 }
 
 // TestKeyed_WhatEndsABackoff: a seek does, a pause does not, and nothing else that wakes the lane does.
-func TestKeyed_WhatEndsABackoff(t *testing.T) {
-	whatEndsABackoff(t, func(t *testing.T, p *part, c delivery.Config) control { return newKeyed(t, p, c, nil) })
-}
+func TestKeyed_WhatEndsABackoff(t *testing.T) { whatEndsABackoff(t, newAnyKeyed) }
 
 // TestBUG091_KeyedHugeBackoff is for ever, not at once.
-func TestBUG091_KeyedHugeBackoff(t *testing.T) {
-	watchdog(t)
-	synctest.Test(t, func(t *testing.T) {
-		p := newPart(t, partitionSetup{workers: 1})
-		attempts := 0
-		c := each(func(context.Context, *Message) error { attempts++; return errPoison })
-		c.Backoff = []time.Duration{math.MaxInt64}
-		k := newKeyed(t, p, c, nil)
-		k.Start()
-		p.publishKeys(t, "a")
-		pass(10 * 365 * 24 * time.Hour)
-		assert.Equal(t, 1, attempts)
-		require.NoError(t, k.Seek(at(0)))
-		synctest.Wait()
-		assert.Equal(t, 2, attempts)
-	})
-}
+func TestBUG091_KeyedHugeBackoff(t *testing.T) { hugeBackoff(t, newAnyKeyed) }
 
 // TestBUG037_KeyedFailingIsNoHotLoop: keys that always fail are tried as often as the backoff says.
 func TestBUG037_KeyedFailingIsNoHotLoop(t *testing.T) {
@@ -196,43 +176,10 @@ func TestKeyed_SlowHandlersShareTheWork(t *testing.T) {
 }
 
 // TestKeyed_TimersEnd: a lane that waits for a retry when it ends leaves no timer behind, which a bubble would notice.
-func TestKeyed_TimersEnd(t *testing.T) {
-	watchdog(t)
-	synctest.Test(t, func(t *testing.T) {
-		p := newPart(t, partitionSetup{})
-		c := each(func(context.Context, *Message) error { return errPoison })
-		c.Backoff = []time.Duration{time.Hour}
-		k := newKeyed(t, p, c, nil)
-		k.Start()
-		p.publishKeys(t, "a", "b")
-		synctest.Wait()
-		k.Stop(errOver)
-		<-k.ended
-		start := time.Now()
-		synctest.Wait()
-		assert.Zero(t, time.Since(start))
-	})
-}
+func TestKeyed_TimersEnd(t *testing.T) { timersEnd(t, newAnyKeyed) }
 
 // TestKeyed_LimiterIsFree while a lane waits for a retry: another takes its place.
-func TestKeyed_LimiterIsFree(t *testing.T) {
-	watchdog(t)
-	synctest.Test(t, func(t *testing.T) {
-		p := newPart(t, partitionSetup{})
-		opt := dispatch.Options{Limiter: p.workers.NewLimiter(1)}
-		c := each(func(context.Context, *Message) error { return errPoison })
-		c.Backoff = []time.Duration{time.Hour}
-		bad := newKeyedOpt(t, p, c, nil, opt, &partition.Gate{})
-		bad.Start()
-		p.publishKeys(t, keys(10, 10)...)
-		synctest.Wait()
-		var got book
-		good := newKeyedOpt(t, p, each(func(_ context.Context, m *Message) error { got.add(m); return nil }), nil, opt, &partition.Gate{})
-		good.Start()
-		synctest.Wait()
-		assert.ElementsMatch(t, upTo(0, 10), got.offsets())
-	})
-}
+func TestKeyed_LimiterIsFree(t *testing.T) { limiterIsFree(t, newAnyKeyed) }
 
 // TestBUG022_KeyedRoomComesBackDuringABatch gives slow handlers a full log at once: publishers see room again after a few records,
 // not when it is through.

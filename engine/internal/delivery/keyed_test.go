@@ -45,22 +45,7 @@ func TestKeyed_RunsInParallel(t *testing.T) {
 	assert.Len(t, in, 11-parallel)
 }
 
-func TestKeyed_DoesNothingBeforeStart(t *testing.T) {
-	watchdog(t)
-	p := newPart(t, partitionSetup{workers: 1})
-	p.publishKeys(t, keys(3, 3)...)
-	k := newKeyed(t, p, each(func(context.Context, *Message) error { t.Error("delivered"); return nil }), nil)
-	k.Resume()
-	k.Stop(errPoison)
-	// The only worker has run whatever was to be run by the time it has run this.
-	ran := make(chan struct{})
-	p.workers.NewTask(func() dispatch.Again { close(ran); return false }, dispatch.Options{}).Wake()
-	<-ran
-	assert.Zero(t, k.ends.Load())
-	k.Start()
-	<-k.ended
-	assert.Equal(t, errPoison, k.cause)
-}
+func TestKeyed_DoesNothingBeforeStart(t *testing.T) { doesNothingBeforeStart(t, newAnyKeyed) }
 
 // TestKeyed_NoPlaceToStart: there is no lane, and nothing is left of it.
 func TestKeyed_NoPlaceToStart(t *testing.T) {

@@ -29,9 +29,7 @@ func busy(t *testing.T, records int, h Handler) *lane {
 			_ = l.Seek(at(0))
 		}
 		return err
-	}),
-
-		nil)
+	}), nil)
 	l.Start()
 	return l
 }
@@ -208,9 +206,7 @@ func TestLane_StressStop(t *testing.T) {
 			runtime.Gosched()
 			ended.Add(1)
 			return nil
-		}),
-
-			earliest, dispatch.Options{Dedicated: i%10 == 0}, &partition.Gate{Gating: i%2 == 0, MaxLag: uint64(i % 3)})
+		}), earliest, dispatch.Options{Dedicated: i%10 == 0}, &partition.Gate{Gating: i%2 == 0, MaxLag: uint64(i % 3)})
 		l.Start()
 		var others sync.WaitGroup
 		others.Go(func() { _ = l.Seek(latest); l.Pause(); l.Resume() })

@@ -3,7 +3,6 @@ package delivery_test
 import (
 	"context"
 	"fmt"
-	"math"
 	"runtime"
 	"testing"
 	"testing/synctest"
@@ -91,70 +90,10 @@ func TestLane_BackoffOfEachLane(t *testing.T) {
 }
 
 // TestLane_WhatEndsABackoff: a seek does, a pause does not, and nothing else that wakes the lane does.
-func TestLane_WhatEndsABackoff(t *testing.T) {
-	whatEndsABackoff(t, func(t *testing.T, p *part, c delivery.Config) control { return newLane(t, p, c, nil) })
-}
-
-// control is what both kinds of lane can be told.
-type control interface {
-	Start()
-	Pause()
-	Resume()
-	Seek(delivery.Start) error
-}
-
-// whatEndsABackoff runs a lane of either kind on records of one key, the first of which fails.
-func whatEndsABackoff(t *testing.T, newLane func(t *testing.T, p *part, c delivery.Config) control) {
-	watchdog(t)
-	synctest.Test(t, func(t *testing.T) {
-		p := newPart(t, partitionSetup{workers: 1})
-		start := time.Now()
-		var got []string
-		c := each(func(_ context.Context, m *Message) error {
-			got = append(got, fmt.Sprintf("%d/%d@%v", m.Offset, m.Attempt, time.Since(start)))
-			return errPoison
-		})
-		c.Backoff = []time.Duration{10 * time.Second}
-		l := newLane(t, p, c)
-		l.Start()
-		p.publishKeys(t, "a", "a") // 0 fails: again at 10 s
-		pass(time.Second)
-		l.Resume()
-		p.publishKeys(t, "a")
-		pass(time.Second)
-		l.Pause()
-		pass(10 * time.Second) // it would have been due
-		l.Resume()             // 12 s: overdue, so at once
-		pass(time.Second)
-		require.NoError(t, l.Seek(at(1))) // 13 s
-		pass(time.Second)
-		l.Pause()
-		pass(time.Second)
-		l.Resume() // 15 s: not due before 23 s
-		pass(20 * time.Second)
-		assert.Equal(t, []string{"0/1@0s", "0/2@12s", "1/1@13s", "1/2@23s", "1/3@33s"}, got)
-	})
-}
+func TestLane_WhatEndsABackoff(t *testing.T) { whatEndsABackoff(t, newAnyLane) }
 
 // TestBUG091_HugeBackoff is for ever, not at once.
-func TestBUG091_HugeBackoff(t *testing.T) {
-	watchdog(t)
-	synctest.Test(t, func(t *testing.T) {
-		p := newPart(t, partitionSetup{workers: 1})
-		attempts := 0
-		l := newLane(t, p, delivery.Config{
-			Backoff: []time.Duration{math.MaxInt64},
-			Handler: delivery.Handler{One: func(context.Context, *Message) error { attempts++; return errPoison }},
-		}, nil)
-		l.Start()
-		p.publish(t, 1)
-		pass(10 * 365 * 24 * time.Hour)
-		assert.Equal(t, 1, attempts)
-		require.NoError(t, l.Seek(at(0)))
-		synctest.Wait()
-		assert.Equal(t, 2, attempts)
-	})
-}
+func TestBUG091_HugeBackoff(t *testing.T) { hugeBackoff(t, newAnyLane) }
 
 // TestBUG037_FailingIsNoHotLoop: a record that always fails is tried as often as the backoff says, for as long as it takes.
 func TestBUG037_FailingIsNoHotLoop(t *testing.T) {
@@ -253,48 +192,10 @@ func TestSEED06_FastHandlersDoNotStarveOthers(t *testing.T) {
 }
 
 // TestLane_TimersEnd: a lane that waits for a retry when it ends leaves no timer behind, which a bubble would notice.
-func TestLane_TimersEnd(t *testing.T) {
-	watchdog(t)
-	synctest.Test(t, func(t *testing.T) {
-		p := newPart(t, partitionSetup{})
-		l := newLane(t, p, delivery.Config{
-			Backoff: []time.Duration{time.Hour},
-			Handler: delivery.Handler{One: func(context.Context, *Message) error { return errPoison }},
-		}, nil)
-		l.Start()
-		p.publish(t, 1)
-		synctest.Wait()
-		l.Stop(errOver)
-		<-l.ended
-		start := time.Now()
-		synctest.Wait()
-		assert.Zero(t, time.Since(start))
-	})
-}
+func TestLane_TimersEnd(t *testing.T) { timersEnd(t, newAnyLane) }
 
 // TestLane_LimiterIsFree while a lane waits for a retry: another takes its place.
-func TestLane_LimiterIsFree(t *testing.T) {
-	watchdog(t)
-	synctest.Test(t, func(t *testing.T) {
-		p := newPart(t, partitionSetup{})
-		opt := dispatch.Options{Limiter: p.workers.NewLimiter(1)}
-		bad := newLaneOpt(t, p, delivery.Config{
-			Backoff: []time.Duration{time.Hour},
-			Handler: delivery.Handler{One: func(context.Context, *Message) error { return errPoison }},
-		}, nil, opt, &partition.Gate{})
-		bad.Start()
-		p.publish(t, 10)
-		synctest.Wait()
-		var got book
-		good := newLaneOpt(t, p, each(
-			func(_ context.Context, m *Message) error { got.add(m); return nil }),
-
-			nil, opt, &partition.Gate{})
-		good.Start()
-		synctest.Wait()
-		assert.Equal(t, upTo(0, 10), got.offsets())
-	})
-}
+func TestLane_LimiterIsFree(t *testing.T) { limiterIsFree(t, newAnyLane) }
 
 // TestLane_SegmentIsFreeAtTheEndOfATurn ends a turn just at the end of a segment: the publisher that waits for that segment to
 // go uses its memory again, though the lane has no worker to go on with.

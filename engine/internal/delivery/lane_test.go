@@ -24,21 +24,15 @@ func TestLane_DeliversEachRecordOnceInOrder(t *testing.T) {
 				p := newPart(t, partitionSetup{segments: 10})
 				p.publish(t, 100)
 				var got book
-				check := func(m *Message) {
-					assert.Equal(t, uint64(m.Offset), binary.LittleEndian.Uint64(m.Value))
-					assert.Equal(t, "topic", m.Topic)
-					got.add(m)
-				}
-				c := each(func(_ context.Context, m *Message) error { check(m); return nil })
-				if batch > 0 {
-					c = batches(batch, func(_ context.Context, ms []Message) error {
-						assert.LessOrEqual(t, len(ms), batch)
-						for i := range ms {
-							check(&ms[i])
-						}
-						return nil
-					})
-				}
+				c := singlesOr(batch, func(ms []*Message) error {
+					assert.LessOrEqual(t, len(ms), max(batch, 1))
+					for _, m := range ms {
+						assert.Equal(t, uint64(m.Offset), binary.LittleEndian.Uint64(m.Value))
+						assert.Equal(t, "topic", m.Topic)
+						got.add(m)
+					}
+					return nil
+				})
 				l := newLaneOpt(t, p, c, at(20), opt, &partition.Gate{Gating: true})
 				assert.Equal(t, int64(20), l.Position())
 				assert.Equal(t, int64(80), l.Lag())
@@ -59,27 +53,7 @@ func TestLane_DeliversEachRecordOnceInOrder(t *testing.T) {
 }
 
 // TestLane_DoesNothingBeforeStart stops a lane that has not been started: only Start lets it end.
-func TestLane_DoesNothingBeforeStart(t *testing.T) {
-	watchdog(t)
-	p := newPart(t, partitionSetup{workers: 1})
-	p.publish(t, 3)
-	l := newLane(t, p, each(func(context.Context, *Message) error {
-		t.Error("delivered")
-		return nil
-	}),
-
-		nil)
-	l.Resume()
-	l.Stop(errPoison)
-	// The only worker has run whatever was to be run by the time it has run this.
-	ran := make(chan struct{})
-	p.workers.NewTask(func() dispatch.Again { close(ran); return false }, dispatch.Options{}).Wake()
-	<-ran
-	assert.Zero(t, l.ends.Load())
-	l.Start()
-	<-l.ended
-	assert.Equal(t, errPoison, l.cause)
-}
+func TestLane_DoesNothingBeforeStart(t *testing.T) { doesNothingBeforeStart(t, newAnyLane) }
 
 // TestLane_SegmentsAreUsedAgain: publishers that wait for the lane drop each segment when it is through with it, and not
 // while it still stands there.

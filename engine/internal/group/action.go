@@ -30,12 +30,7 @@ const (
 var kindNames = [...]string{Assign: "assign", Revoke: "revoke", Lost: "lost", Left: "left", Evict: "evict"}
 
 // String returns the kind's name in small letters.
-func (k Kind) String() string {
-	if k > 0 && int(k) < len(kindNames) {
-		return kindNames[k]
-	}
-	return fmt.Sprintf("Kind(%d)", uint8(k))
-}
+func (k Kind) String() string { return textOf(k, kindNames[:], "Kind") }
 
 // Cause is why an ownership or a membership has ended.
 type Cause uint8
@@ -60,12 +55,7 @@ var causeTexts = [...]string{
 }
 
 // String says it in a few words.
-func (c Cause) String() string {
-	if c > 0 && int(c) < len(causeTexts) {
-		return causeTexts[c]
-	}
-	return fmt.Sprintf("Cause(%d)", uint8(c))
-}
+func (c Cause) String() string { return textOf(c, causeTexts[:], "Cause") }
 
 // Action is something that the engine has to do. Those of one event are to be done in their order.
 type Action struct {

@@ -64,12 +64,7 @@ const (
 var assignorNames = [...]string{Sticky: "sticky", Range: "range", RoundRobin: "round-robin"}
 
 // String returns sticky, range or round-robin.
-func (a Assignor) String() string {
-	if a.Valid() {
-		return assignorNames[a]
-	}
-	return fmt.Sprintf("Assignor(%d)", uint8(a))
-}
+func (a Assignor) String() string { return textOf(a, assignorNames[:], "Assignor") }
 
 // Valid reports whether a is one of the three.
 func (a Assignor) Valid() bool { return int(a) < len(assignorNames) }

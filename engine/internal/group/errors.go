@@ -49,12 +49,7 @@ var fenceTexts = [...]string{
 }
 
 // String says it in a few words.
-func (f Fence) String() string {
-	if f > 0 && int(f) < len(fenceTexts) {
-		return fenceTexts[f]
-	}
-	return fmt.Sprintf("Fence(%d)", uint8(f))
-}
+func (f Fence) String() string { return textOf(f, fenceTexts[:], "Fence") }
 
 // FencedError refuses a call of a member or an owner that is one no more. It wraps ErrFenced.
 type FencedError struct {

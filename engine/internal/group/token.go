@@ -38,12 +38,7 @@ var tokenFaults = [...]string{
 }
 
 // String says it in a few words.
-func (f TokenFault) String() string {
-	if f > 0 && int(f) < len(tokenFaults) {
-		return tokenFaults[f]
-	}
-	return fmt.Sprintf("TokenFault(%d)", uint8(f))
-}
+func (f TokenFault) String() string { return textOf(f, tokenFaults[:], "TokenFault") }
 
 // TokenError refuses what a member wants to do with a record that it does not hold, or holds no more. It wraps ErrFenced.
 type TokenError struct {

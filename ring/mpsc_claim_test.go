@@ -216,7 +216,9 @@ func TestMPSCClaim_WaitingAllocatesNothing(t *testing.T) {
 		ask <- 1
 		await(func() bool { return r.Waiting() == 1 })
 		r.Release(r.Advance(r.Head(), 1))
-		<-got
+		if !<-got {
+			panic("nothing claimed")
+		}
 	}
 	wait()
 	allocs := testing.AllocsPerRun(rounds(10_000), wait)

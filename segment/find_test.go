@@ -116,15 +116,23 @@ func TestLog_ReadAt_Allocates(t *testing.T) {
 	l := segment.NewLog(segment.Config{})
 	puts(t, l, 10)
 	dst := make([]segment.Record, 3)
-	require.Zero(t, testing.AllocsPerRun(100, func() { l.ReadAt(3, dst) }))
+	read := 0
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		n, _ := l.ReadAt(3, dst)
+		read += n
+	}))
+	require.Equal(t, 101*3, read, "one run is not counted")
 	r := l.NewReader()
+	read = 0
 	require.Zero(t, testing.AllocsPerRun(100, func() {
 		r.Seek(0)
 		for r.Refill() == segment.Ready {
 			for r.Next(&dst[0]) {
+				read++
 			}
 		}
 	}))
+	require.Equal(t, 101*10, read)
 	rec := segment.Record{Key: []byte("k"), Value: []byte("v"), Headers: segment.MakeHeaders(segment.Header{Name: "n"})}
 	require.Zero(t, testing.AllocsPerRun(1000, func() {
 		l.Append(&rec, 1)
@@ -132,4 +140,6 @@ func TestLog_ReadAt_Allocates(t *testing.T) {
 		l.Since(1)
 		l.TimeOf(1)
 	}))
+	_, next := l.Snapshot()
+	require.EqualValues(t, 10+1001, next)
 }

@@ -86,7 +86,7 @@ func newMachine(t *rapid.T) *machine {
 }
 
 func drawBytes(t *rapid.T, label string) []byte {
-	switch n := rapid.SampledFrom([]int{-1, 0, 1, 8, 60, 300, 5000}).Draw(t, label); n {
+	switch n := rapid.SampledFrom([]int{-1, 0, 1, 8, 60, 300, 5000, 17_000}).Draw(t, label); n {
 	case -1:
 		return nil
 	default:

@@ -72,6 +72,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(frame.AppendSeal(nil, seed, 640, frame.Header{First: 9}, []frame.Entry{{Offset: 1, Pos: 64}}, nil), int64(640))
 	f.Add(frame.AppendSeal(nil, seed, 640, frame.Header{First: 9}, []frame.Entry{{Offset: 1, Pos: 64, Sum: frame.None}},
 		&frame.Sum{Latest: 3, Body: 4}), int64(640))
+	f.Add(frame.AppendSeal(nil, seed, 0, frame.Header{First: 9}, nil, nil), int64(0)) // where it says that it is
 	f.Add(frame.AppendLost(nil, seed, 64, frame.Header{First: 9, Count: 1}), int64(64))
 	f.Add(frame.AppendSegment(nil, &file), int64(0))
 	f.Add(frame.AppendState(nil, &frame.State{}), int64(0))

@@ -213,12 +213,8 @@ func TestSeal(t *testing.T) {
 	_, _, err = seal.Index(nil, 1000, 6400)
 	assert.ErrorIs(t, err, frame.ErrFormat, "a position beyond the end")
 	for _, size := range []int64{8000, 8000 + int64(len(b)) + 8, 0, 100} {
-		pos, ok := frame.FindSeal(b, size)
-		if ok {
-			_, err := frame.Decode(b, seed, pos)
-			assert.NotEqual(t, size, pos+int64(len(b)), "%d", size)
-			_ = err
-		}
+		_, ok := frame.FindSeal(b, size)
+		assert.False(t, ok, "%d", size)
 	}
 	for i := range b {
 		b[i] ^= 0x10

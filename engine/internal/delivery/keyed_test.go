@@ -164,18 +164,20 @@ func TestKeyed_SegmentsAreUsedAgain(t *testing.T) {
 func TestKeyed_AllocatesNothing(t *testing.T) {
 	watchdog(t)
 	p := newPart(t, partitionSetup{})
-	p.publishKeys(t, keys(5000, 600)...)
+	const records, again = 5000, 10
+	p.publishKeys(t, keys(records, 600)...)
 	for _, once := range []bool{false, true} {
 		c := each(nothing)
 		c.AtMostOnce = once
 		k := newKeyed(t, p, c, nil)
 		k.Start()
 		await(k.Drained)
-		again := at(0)
-		n := testing.AllocsPerRun(10, func() {
-			_ = k.Seek(again)
+		start := at(0)
+		n := testing.AllocsPerRun(again, func() {
+			_ = k.Seek(start)
 			await(k.Drained)
 		})
-		assert.Less(t, n, 50.0, "for 5000 records") // what the test and the runtime need now and then
+		assert.Less(t, n, 50.0, "for %d records", records) // what the test and the runtime need now and then
+		assert.EqualValues(t, (1+1+again)*records, k.Stats(p.clock.Now()).Delivered, "one run is not counted")
 	}
 }

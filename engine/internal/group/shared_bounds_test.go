@@ -89,7 +89,8 @@ func TestBUG029_InFlightStaysWithinItsBounds(t *testing.T) {
 // TestBUG056_SmallestWindow: one record in flight, in a window of one.
 func TestBUG056_SmallestWindow(t *testing.T) {
 	for _, size := range []int{1, 2} {
-		s := group.NewShared(group.SharedConfig{MaxInFlight: size, MaxWindow: size, MaxDeliveries: 2, DeadLetter: true, Backoff: []time.Duration{1}}, 0)
+		s := group.NewShared(group.SharedConfig{MaxInFlight: size, MaxWindow: size, MaxDeliveries: 2, DeadLetter: true, Backoff: []time.Duration{3}}, 0)
+		full := 0
 		for now := int64(0); s.Floor() < 1000; now++ {
 			s.Tick(now, nil)
 			if dead, ok := s.TakeDead(); ok {
@@ -98,6 +99,7 @@ func TestBUG056_SmallestWindow(t *testing.T) {
 			d, outcome := s.Acquire(alice, 1000, now)
 			if outcome != group.Acquired {
 				require.Equal(t, group.WindowFull, outcome)
+				full++
 				continue
 			}
 			if d.Token.Offset%7 == 0 {
@@ -108,6 +110,7 @@ func TestBUG056_SmallestWindow(t *testing.T) {
 			}
 		}
 		assert.Equal(t, uint64(143), s.Counts().Buried)
+		assert.Greater(t, full, 100)
 	}
 }
 

@@ -107,11 +107,10 @@ func TestDurable_EveryWayTellsOfAFailure(t *testing.T) {
 // TestDurable_StressStreams has producers publish as fast as they can, some of them with a ctx that can end, while the files fail and
 // are resumed: each producer's records are there in order, and all but those that were counted as failed.
 func TestDurable_StressStreams(t *testing.T) {
-	rounds := testkit.Rounds(12)
 	for _, producers := range []int{1, 3} {
 		for _, policy := range []storage.Policy{storage.Never, storage.Every, storage.Always} {
 			t.Run(fmt.Sprintf("producers=%d/policy=%d", producers, policy), func(t *testing.T) {
-				for range rounds / 6 {
+				for range testkit.Rounds(2) {
 					stressStreams(t, producers, policy)
 				}
 			})

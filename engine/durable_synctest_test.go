@@ -3,7 +3,6 @@ package engine_test
 import (
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -15,7 +14,7 @@ import (
 
 // TestDurable_AgeGoesOn: what is too old when the topic is opened goes, and what is not goes when its time has come.
 func TestDurable_AgeGoesOn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		m := vfs.NewMem()
 		e, err := engine.Open(engine.Config{Dir: dir}.WithFS(m))
 		require.NoError(t, err)
@@ -40,7 +39,7 @@ func TestDurable_AgeGoesOn(t *testing.T) {
 
 // TestDurable_IntervalComes: under Interval a record is durable when that time has passed, and not before.
 func TestDurable_IntervalComes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		e, err := engine.Open(engine.Config{Dir: dir}.WithFS(vfs.NewMem()))
 		require.NoError(t, err)
 		top := create(t, e, "t", durable(engine.Interval(time.Minute), 1))
@@ -58,7 +57,7 @@ func TestDurable_IntervalComes(t *testing.T) {
 
 // TestDurable_IntervalBesideASync: what is written while a sync goes on is for the next one, which comes by itself.
 func TestDurable_IntervalBesideASync(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		var slow atomic.Bool
 		f := vfs.NewFaulty(vfs.NewMem(), func(o vfs.Op) *vfs.Fault {
 			if slow.Load() && o.Kind == vfs.OpSync {
@@ -85,7 +84,7 @@ func TestDurable_IntervalBesideASync(t *testing.T) {
 
 // TestDurable_SlowFiles: a publish that hangs is told of.
 func TestDurable_SlowFiles(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		var slow atomic.Bool
 		f := vfs.NewFaulty(vfs.NewMem(), func(o vfs.Op) *vfs.Fault {
 			if slow.Load() && o.Kind == vfs.OpSync {

@@ -15,7 +15,7 @@ import (
 // whose handler hangs, or whose owners go, is given up in the end.
 func TestBUG059_AttemptsOutliveOwners(t *testing.T) {
 	for _, mode := range []engine.Mode{engine.AtLeastOnce, engine.Manual} {
-		synctest.Test(t, func(t *testing.T) {
+		bubble(t, func(t *testing.T) {
 			e := open(t, engine.Config{})
 			topic := create(t, e, "t", engine.TopicConfig{})
 			dead := create(t, e, "dead", engine.TopicConfig{})
@@ -35,8 +35,7 @@ func TestBUG059_AttemptsOutliveOwners(t *testing.T) {
 				return nil
 			}), engine.MemberConfig{})
 			publish(t, topic, 0, 2)
-			time.Sleep(time.Minute)
-			synctest.Wait()
+			pass(time.Minute)
 			assert.Equal(t, []int{1, 2, 3}, attempts)
 			assert.EqualValues(t, 2, committed(t, g, "t", 0))
 			assert.EqualValues(t, 1, part(t, dead, 0).Next())
@@ -46,7 +45,7 @@ func TestBUG059_AttemptsOutliveOwners(t *testing.T) {
 
 // TestBUG059_AttemptsAreTheRecords: they count for that record only, and begin anew with a reset.
 func TestBUG059_AttemptsAreTheRecords(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		e := open(t, engine.Config{})
 		topic := create(t, e, "t", engine.TopicConfig{})
 		g := newGroup(t, e, "g", engine.GroupConfig{Backoff: []time.Duration{time.Minute}}, "t")

@@ -14,12 +14,6 @@ import (
 	"github.com/leatlog/leat/engine"
 )
 
-// bubble runs a test in which time is the bubble's own.
-func bubble(t *testing.T, f func(t *testing.T)) {
-	watchdog(t)
-	synctest.Test(t, f)
-}
-
 // TestBUG010_LateOwnerCommitsNothing: an owner that does not give a partition back in time loses it. What it still does there
 // counts no more, its context says so, and when it gets the partition again nothing of before comes back.
 func TestBUG010_LateOwnerCommitsNothing(t *testing.T) {

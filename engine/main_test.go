@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -67,3 +68,7 @@ func rounds(n int) int { return testkit.Rounds(n) }
 func watchdog(t testing.TB) { testkit.Watchdog(t) }
 
 func await(cond func() bool) { testkit.Await(cond) }
+
+func bubble(t *testing.T, f func(t *testing.T)) { testkit.Bubble(t, f) }
+
+func pass(d time.Duration) { testkit.Pass(d) }

@@ -14,17 +14,10 @@ import (
 	"github.com/leatlog/leat/engine"
 )
 
-// pass lets time pass, and what comes of it. In a bubble time stands still while anybody is at work, so instants are exact.
-func pass(d time.Duration) {
-	time.Sleep(d)
-	synctest.Wait()
-}
-
 // TestSubscription_DefaultBackoff: a record that always fails is tried 10 times in about a minute, then given up, and the next
 // one follows.
 func TestSubscription_DefaultBackoff(t *testing.T) {
-	watchdog(t)
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		start := time.Now()
 		var got, told []string
 		since := func() time.Duration { return time.Since(start) }
@@ -67,8 +60,7 @@ func TestSubscription_DefaultBackoff(t *testing.T) {
 
 // TestSubscription_MaxDeliveries: the first delivery counts, and without a limit a record is tried for ever.
 func TestSubscription_MaxDeliveries(t *testing.T) {
-	watchdog(t)
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		topic := create(t, open(t, engine.Config{Workers: 1}), "t", engine.TopicConfig{})
 		attempts := map[int]int{}
 		for _, limit := range []int{1, 2, 3, engine.Unlimited} {
@@ -86,8 +78,7 @@ func TestSubscription_MaxDeliveries(t *testing.T) {
 
 // TestBUG023_BackoffOfEachRecord: records of different partitions that fail at different times come back each at its own.
 func TestBUG023_BackoffOfEachRecord(t *testing.T) {
-	watchdog(t)
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		topic := newTopic(t, engine.TopicConfig{Partitions: 3})
 		start := time.Now()
 		got := make([][]time.Duration, 3)
@@ -110,8 +101,7 @@ func TestBUG023_BackoffOfEachRecord(t *testing.T) {
 // TestSubscription_OthersGoOnDuringABackoff: a failing partition holds up itself, and neither other partitions of its
 // subscription nor other subscriptions, even with one worker.
 func TestSubscription_OthersGoOnDuringABackoff(t *testing.T) {
-	watchdog(t)
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		e := open(t, engine.Config{Workers: 1})
 		topic := create(t, e, "t", engine.TopicConfig{Partitions: 4})
 		var got, other book
@@ -134,8 +124,7 @@ func TestSubscription_OthersGoOnDuringABackoff(t *testing.T) {
 
 // TestStats_LagTime is the age of the oldest record that waits.
 func TestStats_LagTime(t *testing.T) {
-	watchdog(t)
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		topic := newTopic(t, engine.TopicConfig{})
 		s := subscribe(t, topic, ignore, engine.SubscribeConfig{})
 		lane := func() engine.LaneStats { return s.Stats().Lanes[0] }
@@ -156,8 +145,7 @@ func TestStats_LagTime(t *testing.T) {
 
 // TestStats_RunningFor names a handler that does not return, and for how long it has not.
 func TestStats_RunningFor(t *testing.T) {
-	watchdog(t)
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		topic := newTopic(t, engine.TopicConfig{})
 		b := newBlocker()
 		s := subscribe(t, topic, b, engine.SubscribeConfig{})
@@ -179,8 +167,7 @@ func TestStats_RunningFor(t *testing.T) {
 // TestClose_Timeout hangs a handler and a callback: Close returns after its timeout and names them, and again; once they have
 // returned it is done.
 func TestClose_Timeout(t *testing.T) {
-	watchdog(t)
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		e, err := engine.Open(engine.Config{CloseTimeout: 3 * time.Second})
 		require.NoError(t, err)
 		topic := create(t, e, "t", engine.TopicConfig{Partitions: 2})
@@ -226,8 +213,7 @@ func TestClose_Timeout(t *testing.T) {
 
 // TestClose_ContextReachesHandlers: a handler that watches its context returns at Close, at once.
 func TestClose_ContextReachesHandlers(t *testing.T) {
-	watchdog(t)
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		e, err := engine.Open(engine.Config{Hooks: engine.Hooks{Dropped: func(context.Context, string, *engine.Message, error) {
 			t.Error("given up because of Close")
 		}}})
@@ -256,8 +242,7 @@ func TestClose_ContextReachesHandlers(t *testing.T) {
 // TestDrain_Ends at its context, and says what is behind: a handler that fails for ever, one that hangs, and a partition that
 // is full.
 func TestDrain_Ends(t *testing.T) {
-	watchdog(t)
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		e := open(t, engine.Config{})
 		topic := create(t, e, "t", engine.TopicConfig{Partitions: 3})
 		b := newBlocker()
@@ -301,8 +286,7 @@ func TestDrain_Ends(t *testing.T) {
 
 // TestDrain_FullPartition: a publish that was accepted before and waits for a paused subscription is under way.
 func TestDrain_FullPartition(t *testing.T) {
-	watchdog(t)
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		e := open(t, engine.Config{})
 		topic := create(t, e, "full", bounded(2, engine.Block))
 		paused := subscribe(t, topic, ignore, engine.SubscribeConfig{ID: "paused"})
@@ -328,8 +312,7 @@ func TestDrain_FullPartition(t *testing.T) {
 
 // TestDrain_WaitsForRetries until the record succeeds or is dropped.
 func TestDrain_WaitsForRetries(t *testing.T) {
-	watchdog(t)
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		e := open(t, engine.Config{})
 		topic := create(t, e, "t", engine.TopicConfig{})
 		s := subscribe(t, topic, handle(func(m *engine.Message) error {

@@ -91,20 +91,7 @@ func Relax(turn uint32) {
 	runtime.Gosched()
 }
 
-// Clock tells the time in nanoseconds since the Unix epoch and never goes back. In a scenario the time stands still
-// unless a thread moves it on.
-type Clock struct {
-	wall int64     // immutable
-	from time.Time // immutable
-}
-
-// NewClock returns a clock that starts at the wall clock's present time.
-func NewClock() Clock {
-	now := time.Now()
-	return Clock{wall: now.UnixNano(), from: now}
-}
-
-// Now returns the time.
+// Now returns the time. In a scenario it stands still unless a thread moves it on.
 func (c *Clock) Now() int64 {
 	if h := installed.Load(); h != nil {
 		if self := Self(); self == h.thread.Load() || self == h.driver {

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -48,6 +49,19 @@ func Await(cond func() bool) {
 			time.Sleep(50 * time.Microsecond) // to leave the processor to what we wait for; nothing depends on it
 		}
 	}
+}
+
+// Bubble runs a test in which time is the bubble's own: it stands still while anybody is at work, so instants are exact.
+func Bubble(t *testing.T, f func(t *testing.T)) {
+	t.Helper()
+	Watchdog(t)
+	synctest.Test(t, f)
+}
+
+// Pass lets time pass in a bubble, and what comes of it.
+func Pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
 }
 
 // leaving is how long goroutines may take that are on their way out, also on a machine that lets them wait.

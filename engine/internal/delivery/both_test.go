@@ -66,8 +66,7 @@ func doesNothingBeforeStart(t *testing.T, create newAny) {
 
 // whatEndsABackoff: a seek does, a pause does not, and nothing else that wakes the lane does.
 func whatEndsABackoff(t *testing.T, create newAny) {
-	watchdog(t)
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		p := newPart(t, partitionSetup{workers: 1})
 		start := time.Now()
 		var got []string
@@ -96,8 +95,7 @@ func whatEndsABackoff(t *testing.T, create newAny) {
 
 // hugeBackoff is for ever, not at once.
 func hugeBackoff(t *testing.T, create newAny) {
-	watchdog(t)
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		p := newPart(t, partitionSetup{workers: 1})
 		attempts := 0
 		l := create(t, p, failing(func(*Message) { attempts++ }, math.MaxInt64), dispatch.Options{})
@@ -113,8 +111,7 @@ func hugeBackoff(t *testing.T, create newAny) {
 
 // timersEnd: a lane that waits for a retry when it ends leaves no timer behind, which a bubble would notice.
 func timersEnd(t *testing.T, create newAny) {
-	watchdog(t)
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		p := newPart(t, partitionSetup{})
 		failed := make(chan struct{}, 2)
 		l := create(t, p, failing(func(*Message) { failed <- struct{}{} }, time.Hour), dispatch.Options{})
@@ -132,8 +129,7 @@ func timersEnd(t *testing.T, create newAny) {
 
 // limiterIsFree while a lane waits for a retry: another takes its place.
 func limiterIsFree(t *testing.T, create newAny) {
-	watchdog(t)
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		p := newPart(t, partitionSetup{})
 		opt := dispatch.Options{Limiter: p.workers.NewLimiter(1)}
 		create(t, p, failing(func(*Message) {}, time.Hour), opt).Start()

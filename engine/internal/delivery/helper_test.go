@@ -280,6 +280,10 @@ func watchdog(t testing.TB) { testkit.Watchdog(t) }
 
 func await(cond func() bool) { testkit.Await(cond) }
 
+func bubble(t *testing.T, f func(t *testing.T)) { testkit.Bubble(t, f) }
+
+func pass(d time.Duration) { testkit.Pass(d) }
+
 // segmentsAreUsedAgain checks that a partition that is published to for long, with few segments and who runs there, needs
 // little new memory.
 func segmentsAreUsedAgain(t *testing.T, run func(p *part)) {

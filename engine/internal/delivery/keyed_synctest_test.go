@@ -19,8 +19,7 @@ import (
 // TestKeyed_Backoff checks when each attempt comes, with the last value of the list repeated; that keys do not wait for each
 // other, while the next of a key waits for the one before; and that there is one timer for them all.
 func TestKeyed_Backoff(t *testing.T) {
-	watchdog(t)
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		p := newPart(t, partitionSetup{workers: 1})
 		start := time.Now()
 		got := map[string][]string{}
@@ -54,8 +53,7 @@ func TestKeyed_Backoff(t *testing.T) {
 
 // TestKeyed_BuryComesAgain after the last Backoff, for as long as it fails, and the handler does not.
 func TestKeyed_BuryComesAgain(t *testing.T) {
-	watchdog(t)
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		p := newPart(t, partitionSetup{workers: 1})
 		start := time.Now()
 		var got []string
@@ -97,8 +95,7 @@ func TestBUG091_KeyedHugeBackoff(t *testing.T) { hugeBackoff(t, newAnyKeyed) }
 
 // TestBUG037_KeyedFailingIsNoHotLoop: keys that always fail are tried as often as the backoff says.
 func TestBUG037_KeyedFailingIsNoHotLoop(t *testing.T) {
-	watchdog(t)
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		p := newPart(t, partitionSetup{})
 		attempts := make([]int, 100)
 		c := each(func(_ context.Context, m *Message) error { attempts[m.Offset]++; return errPoison })
@@ -116,8 +113,7 @@ func TestBUG037_KeyedFailingIsNoHotLoop(t *testing.T) {
 // TestKeyed_SlowAllOfASudden: handlers are fast, so each runner has taken several records when one gets slow. What is behind it,
 // and what is published then, does not wait for it.
 func TestKeyed_SlowAllOfASudden(t *testing.T) {
-	watchdog(t)
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		p := newPart(t, partitionSetup{workers: 3})
 		var got book
 		c := each(func(_ context.Context, m *Message) error {
@@ -149,8 +145,7 @@ func TestKeyed_SlowAllOfASudden(t *testing.T) {
 
 // TestKeyed_SlowHandlersShareTheWork: so many runners take so many times less, also when records come one at a time.
 func TestKeyed_SlowHandlersShareTheWork(t *testing.T) {
-	watchdog(t)
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		const parallel, records = 8, 400
 		p := newPart(t, partitionSetup{workers: parallel})
 		c := each(func(context.Context, *Message) error { time.Sleep(10 * time.Millisecond); return nil })
@@ -184,8 +179,7 @@ func TestKeyed_LimiterIsFree(t *testing.T) { limiterIsFree(t, newAnyKeyed) }
 // TestBUG022_KeyedRoomComesBackDuringABatch gives slow handlers a full log at once: publishers see room again after a few records,
 // not when it is through.
 func TestBUG022_KeyedRoomComesBackDuringABatch(t *testing.T) {
-	watchdog(t)
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		const full = 1024
 		p := newPart(t, partitionSetup{limits: retention.Limits{MaxRecords: full}, segments: full / 64})
 		c := each(func(context.Context, *Message) error { time.Sleep(time.Millisecond); return nil })
@@ -206,8 +200,7 @@ func TestBUG022_KeyedRoomComesBackDuringABatch(t *testing.T) {
 // TestKeyed_RetryKeepsTheRightRecord fails for a record of a segment that is dropped before it is due: it is lost, with what
 // waits behind it, and nothing is delivered in its place.
 func TestKeyed_RetryKeepsTheRightRecord(t *testing.T) {
-	watchdog(t)
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		p := newPart(t, partitionSetup{limits: retention.Limits{MaxRecords: 8}, segments: 2})
 		y, got := newTally(), newKeyBook(t)
 		c := each(func(_ context.Context, m *Message) error {

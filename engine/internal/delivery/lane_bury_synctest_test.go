@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"runtime"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -21,8 +20,7 @@ func TestLane_Bury(t *testing.T) {
 	} {
 		for _, batch := range []int{0, 3} {
 			t.Run(fmt.Sprintf("%s/batch=%d", name, batch), func(t *testing.T) {
-				watchdog(t)
-				synctest.Test(t, func(t *testing.T) {
+				bubble(t, func(t *testing.T) {
 					p := newPart(t, partitionSetup{workers: 1})
 					start := time.Now()
 					var calls int

@@ -18,19 +18,10 @@ import (
 	"github.com/leatlog/leat/segment"
 )
 
-// In these tests time stands still while anybody is at work, so every instant that they name is exact.
-
-// pass lets time pass, and what comes of it.
-func pass(d time.Duration) {
-	time.Sleep(d)
-	synctest.Wait()
-}
-
 // TestLane_Backoff checks when each attempt comes, with the last value of the list repeated, that the list starts over for
 // the next record, and that nobody is woken in between.
 func TestLane_Backoff(t *testing.T) {
-	watchdog(t)
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		p := newPart(t, partitionSetup{workers: 1})
 		start := time.Now()
 		var got []string
@@ -59,8 +50,7 @@ func TestLane_Backoff(t *testing.T) {
 
 // TestLane_BackoffOfEachLane: one timer does not serve two.
 func TestLane_BackoffOfEachLane(t *testing.T) {
-	watchdog(t)
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		p := newPart(t, partitionSetup{workers: 1})
 		start := time.Now()
 		got := map[string]string{}
@@ -97,8 +87,7 @@ func TestBUG091_HugeBackoff(t *testing.T) { hugeBackoff(t, newAnyLane) }
 
 // TestBUG037_FailingIsNoHotLoop: a record that always fails is tried as often as the backoff says, for as long as it takes.
 func TestBUG037_FailingIsNoHotLoop(t *testing.T) {
-	watchdog(t)
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		p := newPart(t, partitionSetup{})
 		attempts := 0
 		l := newLane(t, p, delivery.Config{
@@ -120,8 +109,7 @@ func TestBUG037_FailingIsNoHotLoop(t *testing.T) {
 // TestBUG022_RoomComesBackDuringABatch gives a slow handler a full log at once: publishers see room again after a few
 // records, not when it is through.
 func TestBUG022_RoomComesBackDuringABatch(t *testing.T) {
-	watchdog(t)
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		const full = 1024
 		p := newPart(t, partitionSetup{limits: retention.Limits{MaxRecords: full}, segments: full / 64})
 		l := run(t, p, func(context.Context, *Message) error { time.Sleep(time.Millisecond); return nil })
@@ -139,8 +127,7 @@ func TestBUG022_RoomComesBackDuringABatch(t *testing.T) {
 // TestLane_SlowHandlersDoNotStarveOthers runs lanes with a backlog, fast and slow, and one that gets a record now and then, on
 // one worker. The last is never further away than one turn of each of the others.
 func TestLane_SlowHandlersDoNotStarveOthers(t *testing.T) {
-	watchdog(t)
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		p := newPart(t, partitionSetup{workers: 1})
 		p.publish(t, 5000)
 		for i := range 3 {
@@ -200,8 +187,7 @@ func TestLane_LimiterIsFree(t *testing.T) { limiterIsFree(t, newAnyLane) }
 // TestLane_SegmentIsFreeAtTheEndOfATurn ends a turn just at the end of a segment: the publisher that waits for that segment to
 // go uses its memory again, though the lane has no worker to go on with.
 func TestLane_SegmentIsFreeAtTheEndOfATurn(t *testing.T) {
-	watchdog(t)
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		const turn, size = 1024, 1 << 9
 		p := newPart(t, partitionSetup{limits: retention.Limits{MaxRecords: 2 * turn}, segments: turn, workers: 1})
 		publish := func() {
@@ -238,8 +224,7 @@ func TestLane_SegmentIsFreeAtTheEndOfATurn(t *testing.T) {
 // TestLane_RetryKeepsItsMemory fails for the last record of a segment, just when the lane's turn is over: until it is tried
 // again its memory is not used for others, though the segment is dropped meanwhile.
 func TestLane_RetryKeepsItsMemory(t *testing.T) {
-	watchdog(t)
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		const turn = 1024
 		p := newPart(t, partitionSetup{limits: retention.Limits{MaxRecords: 2 * turn}, segments: turn, workers: 1})
 		p.publish(t, 8*turn) // until its segments have grown to their full size

@@ -17,12 +17,6 @@ import (
 	"github.com/leatlog/leat/engine/internal/group"
 )
 
-// bubble runs a test in which time stands still while anybody is at work.
-func bubble(t *testing.T, f func(t *testing.T)) {
-	watchdog(t)
-	synctest.Test(t, f)
-}
-
 // TestBUG023_EachRecordComesBackInItsOwnTime: three records that nobody acknowledges come back after the list's delays, each
 // counted from its own delivery before, whoever gets it, and the alarm rings when something is due and not else.
 func TestBUG023_EachRecordComesBackInItsOwnTime(t *testing.T) {

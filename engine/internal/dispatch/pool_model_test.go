@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/leatlog/leat/engine/internal/dispatch"
+	"github.com/leatlog/leat/internal/testkit"
 )
 
 // model is what a pool is meant to be, one step after the other: lists of task numbers. It says not only how many tasks
@@ -282,8 +283,7 @@ func checkModel(t *rapid.T) {
 						next = task.deadline
 					}
 				}
-				time.Sleep(time.Until(next))
-				synctest.Wait()
+				testkit.Pass(time.Until(next))
 				for j := range m.tasks {
 					if m.tasks[j].deadline.Equal(next) {
 						m.tasks[j].deadline = time.Time{}

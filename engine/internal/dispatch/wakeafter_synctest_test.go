@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/leatlog/leat/engine/internal/dispatch"
+	"github.com/leatlog/leat/internal/testkit"
 )
 
 // timed is a task that notes when it ran, in nanoseconds from the start of the bubble.
@@ -54,19 +55,15 @@ func TestWakeAfter_RunsAtTheTime(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *dispatch.Pool, opt dispatch.Options) {
 		x := newTimed(p, opt)
 		x.WakeAfter(10)
-		time.Sleep(9)
-		synctest.Wait()
+		testkit.Pass(9)
 		assert.Empty(t, x.ran())
-		time.Sleep(1)
-		synctest.Wait()
+		testkit.Pass(1)
 		assert.Equal(t, []time.Duration{10}, x.ran())
-		time.Sleep(time.Hour)
-		synctest.Wait()
+		testkit.Pass(time.Hour)
 		assert.Len(t, x.ran(), 1, "once")
 
 		x.WakeAfter(5) // the timer is used again
-		time.Sleep(time.Hour)
-		synctest.Wait()
+		testkit.Pass(time.Hour)
 		assert.Equal(t, []time.Duration{10, 10 + time.Hour + 5}, x.ran())
 	})
 }
@@ -79,8 +76,7 @@ func TestWakeAfter_NotPositiveIsNow(t *testing.T) {
 			x.WakeAfter(d)
 			synctest.Wait()
 		}
-		time.Sleep(time.Hour)
-		synctest.Wait()
+		testkit.Pass(time.Hour)
 		assert.Equal(t, []time.Duration{0, 0, 0}, x.ran())
 	})
 }
@@ -92,8 +88,7 @@ func TestWakeAfter_LaterReplacesEarlier(t *testing.T) {
 		x.WakeAfter(30) // later
 		time.Sleep(20)
 		x.WakeAfter(5) // and sooner
-		time.Sleep(time.Hour)
-		synctest.Wait()
+		testkit.Pass(time.Hour)
 		assert.Equal(t, []time.Duration{25}, x.ran())
 	})
 }
@@ -104,12 +99,10 @@ func TestWakeAfter_StopTimer(t *testing.T) {
 		x.StopTimer() // none yet
 		x.WakeAfter(10)
 		x.StopTimer()
-		time.Sleep(time.Hour)
-		synctest.Wait()
+		testkit.Pass(time.Hour)
 		assert.Empty(t, x.ran())
 		x.WakeAfter(10)
-		time.Sleep(time.Hour)
-		synctest.Wait()
+		testkit.Pass(time.Hour)
 		assert.Len(t, x.ran(), 1)
 	})
 }
@@ -121,8 +114,7 @@ func TestWakeAfter_StopTakesTheTimerDown(t *testing.T) {
 		x.Stop()
 		y.Stop()
 		y.WakeAfter(10)
-		time.Sleep(time.Hour)
-		synctest.Wait()
+		testkit.Pass(time.Hour)
 		assert.Empty(t, x.ran())
 		assert.Empty(t, y.ran())
 	})
@@ -133,8 +125,7 @@ func TestWakeAfter_CloseTakesTheTimerDown(t *testing.T) {
 		x := newTimed(p, opt)
 		x.WakeAfter(10)
 		p.Close()
-		time.Sleep(time.Hour)
-		synctest.Wait()
+		testkit.Pass(time.Hour)
 		assert.Empty(t, x.ran())
 	})
 }
@@ -169,8 +160,7 @@ func TestBUG094_AtTheDeadline(t *testing.T) {
 			x.WakeAfter(10)
 			time.Sleep(after)
 			x.WakeAfter(100)
-			time.Sleep(time.Hour)
-			synctest.Wait()
+			testkit.Pass(time.Hour)
 			runs := x.ran()
 			if after < 10 || after == 10 && len(runs) == 1 {
 				assert.Equal(t, []time.Duration{after + 100}, runs)
@@ -186,8 +176,7 @@ func TestBUG094_AtTheDeadline(t *testing.T) {
 			if after != 10 {
 				assert.Len(t, stopped, len(runs)+int(after)/10)
 			}
-			time.Sleep(time.Hour)
-			synctest.Wait()
+			testkit.Pass(time.Hour)
 			assert.Equal(t, stopped, x.ran())
 		}
 	})

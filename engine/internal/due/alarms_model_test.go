@@ -15,6 +15,7 @@ import (
 
 	"github.com/leatlog/leat/engine/internal/due"
 	"github.com/leatlog/leat/internal/atomicx"
+	"github.com/leatlog/leat/internal/testkit"
 )
 
 // TestAlarms_Model sets and clears alarms at random and lets time pass, and compares with a table: what rings at which
@@ -119,8 +120,7 @@ func checkAlarms(steps []step) string {
 				return fmt.Sprintf("alarm %d is set to %d, not %d", i, got, at[i])
 			}
 		}
-		time.Sleep(x.pause)
-		synctest.Wait()
+		testkit.Pass(x.pause)
 		pass(clock.Now())
 		byTime := func(a, b strike) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.which, b.which)) }
 		mu.Lock()

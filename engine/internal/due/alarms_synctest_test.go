@@ -11,6 +11,7 @@ import (
 
 	"github.com/leatlog/leat/engine/internal/due"
 	"github.com/leatlog/leat/internal/atomicx"
+	"github.com/leatlog/leat/internal/testkit"
 )
 
 // clockwork is alarms in a bubble, and what has rung so far: at which times after the start.
@@ -58,12 +59,6 @@ func inBubble(t *testing.T, n int, ring func(c *clockwork, which int), test func
 	})
 }
 
-// sleep lets time pass, virtually, and all rings of that time end.
-func sleep(d time.Duration) {
-	time.Sleep(d)
-	synctest.Wait()
-}
-
 func (c *clockwork) set(which int, after int64) { c.alarms[which].Set(c.start + after) }
 
 func TestAlarms_RingAtTheirTimesInOrder(t *testing.T) {
@@ -73,21 +68,21 @@ func TestAlarms_RingAtTheirTimesInOrder(t *testing.T) {
 		c.set(2, 20)
 		c.set(3, 10)
 		c.set(4, 50)
-		sleep(9)
+		testkit.Pass(9)
 		assert.Empty(t, c.strikes())
-		sleep(1)
+		testkit.Pass(1)
 		assert.Equal(t, []strike{{1, 10}, {3, 10}}, c.strikes())
 		c.set(2, 40) // later
 		c.set(4, 15) // earlier, and in front of the timer
 		c.alarms[0].SetEarlier(c.start + 35)
-		sleep(time.Hour)
+		testkit.Pass(time.Hour)
 		assert.Equal(t, []strike{{1, 10}, {3, 10}, {4, 15}, {0, 30}, {2, 40}}, c.strikes())
 	})
 }
 
 func TestAlarms_PastIsNow(t *testing.T) {
 	inBubble(t, 1, nil, func(t *testing.T, c *clockwork) {
-		sleep(100)
+		testkit.Pass(100)
 		for _, after := range []int64{100, 99, -5} {
 			c.set(0, after)
 			synctest.Wait()
@@ -102,10 +97,10 @@ func TestAlarm_Clear(t *testing.T) {
 		c.set(0, 10)
 		c.set(1, 20)
 		c.alarms[0].Clear()
-		sleep(time.Hour)
+		testkit.Pass(time.Hour)
 		assert.Equal(t, []strike{{1, 20}}, c.strikes())
 		c.set(0, int64(time.Hour)+7)
-		sleep(time.Hour)
+		testkit.Pass(time.Hour)
 		assert.Equal(t, []strike{{1, 20}, {0, int64(time.Hour) + 7}}, c.strikes())
 	})
 }
@@ -131,7 +126,7 @@ func TestAlarms_RingSetsItAgain(t *testing.T) {
 	}, func(t *testing.T, c *clockwork) {
 		c.set(0, 10)
 		c.set(1, 15)
-		sleep(30)
+		testkit.Pass(30)
 		paced := slices.DeleteFunc(c.strikes(), func(x strike) bool { return x.which != 0 })
 		assert.Equal(t, []strike{{0, 10}, {0, 20}, {0, 30}}, paced)
 		assert.Equal(t, 1000, restless)
@@ -149,15 +144,15 @@ func TestAlarms_SetDuringARing(t *testing.T) {
 	}, func(t *testing.T, c *clockwork) {
 		hold = make(chan struct{})
 		c.set(0, 10)
-		sleep(10)
+		testkit.Pass(10)
 		c.set(1, 10)
 		c.set(2, 25)
-		sleep(5)
+		testkit.Pass(5)
 		assert.Len(t, c.strikes(), 1, "one at a time")
 		close(hold)
 		synctest.Wait()
 		assert.Equal(t, []strike{{0, 10}, {1, 15}}, c.strikes())
-		sleep(time.Hour)
+		testkit.Pass(time.Hour)
 		assert.Equal(t, []strike{{0, 10}, {1, 15}, {2, 25}}, c.strikes())
 	})
 }
@@ -180,7 +175,7 @@ func TestAlarms_OneAtATime(t *testing.T) {
 			c.set(2, 10)
 			time.Sleep(10)
 			c.set(1, 9)
-			sleep(time.Hour)
+			testkit.Pass(time.Hour)
 			assert.Len(t, c.strikes(), 3)
 		})
 	}
@@ -200,7 +195,7 @@ func TestAlarms_CloseInsideARing(t *testing.T) {
 		for i := range c.alarms {
 			c.set(i, 10)
 		}
-		sleep(time.Hour)
+		testkit.Pass(time.Hour)
 		<-c.Done()
 		assert.Equal(t, []strike{{0, 10}}, c.strikes())
 		for _, x := range c.alarms {
@@ -213,12 +208,12 @@ func TestAlarms_CloseTakesThemDown(t *testing.T) {
 	inBubble(t, 2, nil, func(t *testing.T, c *clockwork) {
 		c.set(0, 10)
 		c.set(1, 20)
-		sleep(10)
+		testkit.Pass(10)
 		c.Close()
 		<-c.Done()
 		assert.Equal(t, due.Never, c.alarms[1].At())
 		c.set(1, 30)
-		sleep(time.Hour)
+		testkit.Pass(time.Hour)
 		assert.Equal(t, []strike{{0, 10}}, c.strikes())
 	})
 }
@@ -232,7 +227,7 @@ func TestBUG094_AlarmAtItsDeadline(t *testing.T) {
 			c.set(0, 10)
 			time.Sleep(time.Duration(after))
 			c.set(0, 100)
-			sleep(200)
+			testkit.Pass(200)
 			if after < 10 || after == 10 && len(c.strikes()) == 1 {
 				assert.Equal(t, []strike{{0, 100}}, c.strikes())
 			} else {
@@ -243,7 +238,7 @@ func TestBUG094_AlarmAtItsDeadline(t *testing.T) {
 			c.set(0, 10)
 			time.Sleep(time.Duration(after))
 			c.alarms[0].Clear()
-			sleep(200)
+			testkit.Pass(200)
 			if after != 10 {
 				assert.Len(t, c.strikes(), int(after)/10)
 			}
@@ -260,7 +255,7 @@ func TestBUG026_NobodyLooksWhenNothingIsDue(t *testing.T) {
 			c.alarms[0].Clear()
 		}
 		assert.True(t, c.Armed())
-		sleep(1000 * time.Hour)
+		testkit.Pass(1000 * time.Hour)
 		assert.Empty(t, c.strikes())
 		assert.False(t, c.Armed())
 	})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/leatlog/leat/engine/internal/partition"
 	"github.com/leatlog/leat/engine/internal/retention"
+	"github.com/leatlog/leat/internal/testkit"
 	"github.com/leatlog/leat/segment"
 )
 
@@ -62,8 +63,7 @@ func TestAge_OfEveryRecord(t *testing.T) {
 					}
 				}
 			}
-			time.Sleep(2 * maxAge)
-			synctest.Wait()
+			testkit.Pass(2 * maxAge)
 			require.EqualValues(t, len(appended), first(p))
 			require.Zero(t, p.pool.Used())
 		})
@@ -72,16 +72,14 @@ func TestAge_OfEveryRecord(t *testing.T) {
 
 // TestBUG032: a record's own timestamp has no say in it.
 func TestBUG032_AgeIsNotTheTimestamp(t *testing.T) {
-	watchdog(t)
-	synctest.Test(t, func(t *testing.T) {
+	testkit.Bubble(t, func(t *testing.T) {
 		p := start(t, aged(time.Minute))
 		now := time.Now()
 		for _, at := range []time.Time{now.AddDate(10, 0, 0), now.Add(-time.Hour), now.AddDate(0, 0, 1), now.AddDate(-10, 0, 0)} {
 			_, err := p.Publish(background, &segment.Record{Timestamp: at.UnixNano()})
 			require.NoError(t, err)
 		}
-		time.Sleep(time.Minute - 1)
-		synctest.Wait()
+		testkit.Pass(time.Minute - 1)
 		require.Zero(t, first(p))
 		time.Sleep(1 + time.Minute/4)
 		synctest.Wait()
@@ -99,8 +97,7 @@ func TestAge_Short(t *testing.T) {
 				publish(t, p, 1)
 				time.Sleep(2 * age)
 			}
-			time.Sleep(time.Millisecond)
-			synctest.Wait()
+			testkit.Pass(time.Millisecond)
 			require.EqualValues(t, 3, first(p))
 		})
 	}
@@ -137,16 +134,14 @@ func TestAge_HeldByAGate(t *testing.T) {
 			},
 		} {
 			t.Run(fmt.Sprint(name, policy), func(t *testing.T) {
-				watchdog(t)
-				synctest.Test(t, func(t *testing.T) {
+				testkit.Bubble(t, func(t *testing.T) {
 					p := start(t, setup{limits: retention.Limits{MaxAge: time.Second}, onFull: policy, segments: 2})
 					g := &partition.Gate{Gating: true, MaxLag: 10, Evicted: func() {}}
 					_, err := p.AddGate(g, earliest)
 					require.NoError(t, err)
 					publish(t, p, 2)
 					for range 3 {
-						time.Sleep(time.Hour)
-						synctest.Wait()
+						testkit.Pass(time.Hour)
 						require.Zero(t, first(p))
 						require.NoError(t, p.TruncateBefore(background, 0)) // broadcasts room, for nothing
 					}
@@ -160,21 +155,18 @@ func TestAge_HeldByAGate(t *testing.T) {
 }
 
 func TestAge_DropOldestMindsNoGate(t *testing.T) {
-	watchdog(t)
-	synctest.Test(t, func(t *testing.T) {
+	testkit.Bubble(t, func(t *testing.T) {
 		p := start(t, setup{limits: retention.Limits{MaxAge: time.Second}, onFull: partition.DropOldest})
 		gate(t, p)
 		publish(t, p, 2)
-		time.Sleep(2 * time.Second)
-		synctest.Wait()
+		testkit.Pass(2 * time.Second)
 		require.EqualValues(t, 2, first(p))
 	})
 }
 
 // What an open Appender has published goes, what it has staged stays.
 func TestAge_UnderAnAppender(t *testing.T) {
-	watchdog(t)
-	synctest.Test(t, func(t *testing.T) {
+	testkit.Bubble(t, func(t *testing.T) {
 		p := start(t, aged(time.Second))
 		x := appender(t, p)
 		for i := range 3 {
@@ -185,21 +177,18 @@ func TestAge_UnderAnAppender(t *testing.T) {
 			}
 			time.Sleep(500 * time.Millisecond)
 		}
-		time.Sleep(10 * time.Second)
-		synctest.Wait()
+		testkit.Pass(10 * time.Second)
 		require.EqualValues(t, 2, first(p))
 		require.NoError(t, x.Flush())
 		require.Equal(t, []string{"x"}, values(t, p))
-		time.Sleep(10 * time.Second)
-		synctest.Wait()
+		testkit.Pass(10 * time.Second)
 		require.EqualValues(t, 3, first(p))
 	})
 }
 
 // Publishers that wait for room get it when age makes some.
 func TestAge_MakesRoom(t *testing.T) {
-	watchdog(t)
-	synctest.Test(t, func(t *testing.T) {
+	testkit.Bubble(t, func(t *testing.T) {
 		p := start(t, setup{memory: 4 << 10, limits: retention.Limits{MaxAge: time.Second}})
 		q := start(t, setup{pool: p.pool})
 		publish(t, p, 1)
@@ -212,8 +201,7 @@ func TestAge_MakesRoom(t *testing.T) {
 
 // After the end no timer is left, even if a gate moves then.
 func TestAge_End(t *testing.T) {
-	watchdog(t)
-	synctest.Test(t, func(t *testing.T) {
+	testkit.Bubble(t, func(t *testing.T) {
 		p := start(t, aged(time.Second))
 		g := gate(t, p)
 		publish(t, p, 1)
@@ -221,8 +209,7 @@ func TestAge_End(t *testing.T) {
 		p.Close(errOver)
 		<-p.Done()
 		g.Advance(1)
-		time.Sleep(time.Hour)
-		synctest.Wait()
+		testkit.Pass(time.Hour)
 		require.Zero(t, first(p))
 		require.Zero(t, p.WaitingForRoom())
 	})

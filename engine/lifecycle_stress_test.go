@@ -47,6 +47,16 @@ func together(n int, fs ...func()) {
 	wg.Wait()
 }
 
+// during calls f again and again until wg is done, and once after that.
+func during(wg *sync.WaitGroup, f func()) {
+	var over atomic.Bool
+	go func() { wg.Wait(); over.Store(true) }()
+	for last := false; !last; {
+		last = over.Load()
+		f()
+	}
+}
+
 // TestBUG043_EndingTwice ends everything from many goroutines at once: no panic, each caller returns only when the thing is
 // down, and with the same result.
 func TestBUG043_EndingTwice(t *testing.T) {

@@ -166,15 +166,8 @@ func TestBUG115_SearchByTimeWhilePublishing(t *testing.T) {
 			}
 		})
 	}
-	done := make(chan struct{})
-	go func() { wg.Wait(); close(done) }()
 	at := make([]engine.Record, 1)
-	for over := false; !over; {
-		select {
-		case <-done:
-			over = true
-		default:
-		}
+	during(&wg, func() {
 		want := rand.Int64N(1_000_000)
 		next := p.Next()
 		r := newReader(t, p, engine.ReaderConfig{Start: engine.Since(unixNano(want))})
@@ -183,7 +176,7 @@ func TestBUG115_SearchByTimeWhilePublishing(t *testing.T) {
 			require.True(t, at[0].Timestamp >= want || r.Position() >= next)
 		}
 		r.Close()
-	}
+	})
 	require.NoError(t, topic.Flush(background))
 	var all []int64
 	for _, r := range p.Records(0) {

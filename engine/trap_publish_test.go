@@ -387,15 +387,8 @@ func TestBUG092_BatchesAppearAtOnce(t *testing.T) {
 			}
 		})
 	}
-	done := make(chan struct{})
-	go func() { wg.Wait(); close(done) }()
 	at, read := make([]engine.Record, 1), int64(0)
-	for over := false; !over; {
-		select {
-		case <-done:
-			over = true
-		default:
-		}
+	during(&wg, func() {
 		if end := p.Next(); end > 0 {
 			_, err := p.ReadAt(end-1, at)
 			require.NoError(t, err)
@@ -413,7 +406,7 @@ func TestBUG092_BatchesAppearAtOnce(t *testing.T) {
 			last = &c
 			read++
 		}
-	}
+	})
 	require.Equal(t, p.Next(), read)
 }
 

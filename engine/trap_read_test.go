@@ -225,16 +225,7 @@ func TestBUG025_SpinningStarvesNobody(t *testing.T) {
 						}
 					})
 				}
-				done := make(chan struct{})
-				go func() { wg.Wait(); close(done) }()
-				for over := false; !over; {
-					select {
-					case <-done:
-						over = true
-					default:
-						runtime.GC()
-					}
-				}
+				during(&wg, runtime.GC)
 				require.EqualValues(t, goroutines*n, p.Next())
 			})
 		}
@@ -458,15 +449,8 @@ func TestSEED14_NothingUnfinishedIsVisible(t *testing.T) {
 			}
 		})
 	}
-	done := make(chan struct{})
-	go func() { wg.Wait(); close(done) }()
 	at := make([]engine.Record, 1)
-	for over := false; !over; {
-		select {
-		case <-done:
-			over = true
-		default:
-		}
+	during(&wg, func() {
 		if next := p.Next(); next > 0 {
 			if n, err := p.ReadAt(next-1, at); err == nil {
 				require.Equal(t, 1, n)
@@ -474,5 +458,5 @@ func TestSEED14_NothingUnfinishedIsVisible(t *testing.T) {
 			}
 		}
 		runtime.Gosched()
-	}
+	})
 }

@@ -70,17 +70,7 @@ func (l *pubsubLine[T]) Produce(_ context.Context, _ int, f *arena.Feed) error {
 }
 
 func (l *pubsubLine[T]) Consume(_ context.Context, i int) error {
-	s, in := l.job.Sinks[i], l.in[i]
-	var m T
-	p := bytesOf(&m)
-	for !s.Full() {
-		var ok bool
-		if m, ok = <-in; !ok {
-			return nil
-		}
-		s.See(p)
-	}
-	return nil
+	return receive(l.job.Sinks[i], l.in[i])
 }
 
 func (l *pubsubLine[T]) Close() error {

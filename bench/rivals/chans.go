@@ -59,17 +59,7 @@ func (l *chanLine[T]) Produce(_ context.Context, _ int, f *arena.Feed) error {
 }
 
 func (l *chanLine[T]) Consume(_ context.Context, i int) error {
-	s, in := l.job.Sinks[i], l.out[i%len(l.out)].Reader(i/len(l.out))
-	var m T
-	p := bytesOf(&m)
-	for !s.Full() {
-		var ok bool
-		if m, ok = <-in; !ok {
-			return nil
-		}
-		s.See(p)
-	}
-	return nil
+	return receive(l.job.Sinks[i], l.out[i%len(l.out)].Reader(i/len(l.out)))
 }
 
 func (l *chanLine[T]) Close() error {

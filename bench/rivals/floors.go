@@ -27,13 +27,7 @@ func floors() []*arena.Rival {
 		Open: func(j *arena.Job) (arena.Line, error) { return &nothing{sink: j.Sinks[0]}, nil },
 	}}
 	for _, n := range []int{1, 10, 16, 100, 256} {
-		name, when := fmt.Sprint("kept", n), fmt.Sprintf("publishes every %d messages", n)
-		switch n {
-		case 1:
-			when = "publishes each message"
-		case 256:
-			name, when = "kept", "publishes when there is nothing more to send, at least every 256 messages"
-		}
+		name, when := every("kept", n)
 		all = append(all, &arena.Rival{
 			Name:  name,
 			About: "The least that a log does: a ring of 64 MiB with an index entry for each message; " + when + ".",

@@ -34,13 +34,7 @@ func disruptorJar() string {
 // Blocking (its own default), Yielding and BusySpin. It publishes each message, or every so many, as those are measured.
 func lmaxes() (all []*arena.Rival) {
 	for _, n := range []int{1, 10, 100, 256} {
-		name, about := fmt.Sprint("lmax", n), fmt.Sprintf("publishes every %d messages", n)
-		switch n {
-		case 1:
-			about = "publishes each message"
-		case 256:
-			name, about = "lmax", "publishes when there is nothing more to send, at least every 256 messages"
-		}
+		name, about := every("lmax", n)
 		all = append(all, &arena.Rival{
 			Name: name, About: "LMAX Disruptor 3.4 in Java, BlockingWaitStrategy (spin: BusySpin, yield: Yielding); " + about + ".",
 			Waits:   []arena.Wait{arena.Park, arena.Yield, arena.Spin},

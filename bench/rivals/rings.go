@@ -2,7 +2,6 @@ package rivals
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/leatlog/leat/bench/baseline"
 	"github.com/leatlog/leat/bench/rivals/arena"
@@ -16,13 +15,7 @@ const ringBytes = 4 << 20
 // those are measured; the last publishes what is due, up to 256.
 func rings() (all []*arena.Rival) {
 	for _, n := range []int{1, 10, 100, 256} {
-		name, about := fmt.Sprint("ring", n), fmt.Sprintf("publishes every %d messages", n)
-		switch n {
-		case 1:
-			about = "publishes each message"
-		case 256:
-			name, about = "ring", "publishes when there is nothing more to send, at least every 256 messages"
-		}
+		name, about := every("ring", n)
 		all = append(all, &arena.Rival{
 			Name:  name,
 			About: "A ring of values in place, single writer, cached positions: the idea of the Disruptor and nothing else; " + about + ".",

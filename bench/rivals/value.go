@@ -36,6 +36,31 @@ func bySize(of16, of64, of1024 opener) opener {
 	}
 }
 
+// every returns the name of a rival that publishes every n messages, and says that it does; 256 is for all that are due.
+func every(name string, n int) (full, when string) {
+	switch n {
+	case 1:
+		return fmt.Sprint(name, n), "publishes each message"
+	case 256:
+		return name, "publishes when there is nothing more to send, at least every 256 messages"
+	}
+	return fmt.Sprint(name, n), fmt.Sprintf("publishes every %d messages", n)
+}
+
+// receive gives s what comes from in, until s is full or in is closed.
+func receive[T value](s *arena.Sink, in <-chan T) error {
+	var m T
+	p := bytesOf(&m)
+	for !s.Full() {
+		var ok bool
+		if m, ok = <-in; !ok {
+			return nil
+		}
+		s.See(p)
+	}
+	return nil
+}
+
 // oneProducer refuses several.
 func oneProducer(s arena.Spec) error {
 	if s.Topology.Producers > 1 {

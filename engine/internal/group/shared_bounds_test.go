@@ -22,7 +22,7 @@ func TestBUG029_InFlightStaysWithinItsBounds(t *testing.T) {
 	}
 	holds := map[uint64]hold{} // by acquisition
 	var now int64
-	end := uint64(0)
+	end, full := uint64(0), 0
 	drop := func(h hold) { delete(holds, h.t.ID) }
 	for range rounds(1_000_000) {
 		switch op := rnd.IntN(12); {
@@ -34,6 +34,9 @@ func TestBUG029_InFlightStaysWithinItsBounds(t *testing.T) {
 				if outcome != group.Acquired {
 					if (outcome == group.InFlightFull) != (len(holds) == 3) {
 						require.Fail(t, "wrong outcome", "%v with %d", outcome, len(holds))
+					}
+					if outcome == group.InFlightFull {
+						full++
 					}
 					break
 				}
@@ -84,6 +87,7 @@ func TestBUG029_InFlightStaysWithinItsBounds(t *testing.T) {
 			require.Fail(t, "out of bounds", "%+v", c)
 		}
 	}
+	require.Positive(t, full, "never at the limit")
 }
 
 // TestBUG056_SmallestWindow: one record in flight, in a window of one.

@@ -123,8 +123,7 @@ func TestCold_Damage(t *testing.T) {
 			require.ErrorAs(t, err, &load)
 			assert.Equal(t, engine.Offset(load.From)-1, last, "all that lies before")
 			for _, g := range e.Groups() {
-				g, err := e.Group(g)
-				require.NoError(t, err)
+				g := groupOf(t, e, g)
 				at := committed(t, g, "t", 0)
 				if g.Config().Kind == engine.Shared { // a seat that was about to begin may have left something
 					assert.LessOrEqual(t, at, engine.Offset(load.From))
@@ -182,11 +181,9 @@ func TestCold_SeekByTime(t *testing.T) {
 	sub.Close()
 	_, err = e.CreateGroup("g", engine.GroupConfig{Topics: []string{"t"}, Start: engine.Since(at)})
 	isDamage(t, err)
-	g, err := e.CreateGroup("g", engine.GroupConfig{Topics: []string{"t"}})
-	require.NoError(t, err)
+	g := newGroup(t, e, "g", engine.GroupConfig{}, "t")
 	isDamage(t, e.ResetOffsets("g", "t", engine.Since(at), engine.ResetOptions{}))
-	mem, err := g.Join(ignore, engine.MemberConfig{})
-	require.NoError(t, err)
+	mem := join(t, g, ignore, engine.MemberConfig{})
 	isDamage(t, mem.Seek("t", 0, engine.Since(at)))
 	require.NoError(t, mem.Err())
 	mem.Close()
@@ -340,8 +337,7 @@ func TestCold_Hangs(t *testing.T) {
 		subs = append(subs, sub)
 		<-entered
 	}
-	g, err := e.CreateGroup("g", engine.GroupConfig{Topics: []string{"t"}, Start: engine.At(1800)})
-	require.NoError(t, err)
+	g := newGroup(t, e, "g", engine.GroupConfig{Start: engine.At(1800)}, "t")
 	con := consumer(t, g, engine.MemberConfig{})
 	ended := make(chan error, 2)
 	go func() {
@@ -355,7 +351,7 @@ func TestCold_Hangs(t *testing.T) {
 	}()
 	<-entered
 
-	_, err = p.Publish(background, engine.Record{})
+	_, err := p.Publish(background, engine.Record{})
 	require.NoError(t, err)
 	_, err = p.Reader(engine.ReaderConfig{Start: engine.Latest()})
 	require.NoError(t, err)

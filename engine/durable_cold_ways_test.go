@@ -140,8 +140,7 @@ var groups atomic.Int64
 func aGroup(t *testing.T, e *engine.Engine, c engine.GroupConfig) *engine.Group {
 	c.Topics, c.Start = []string{"t"}, engine.Earliest()
 	for _, name := range e.Groups() { // the one from before the file was mended
-		g, err := e.Group(name)
-		require.NoError(t, err)
+		g := groupOf(t, e, name)
 		return g
 	}
 	g, err := e.CreateGroup(fmt.Sprint("g", groups.Add(1)), c)

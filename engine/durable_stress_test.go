@@ -103,8 +103,7 @@ func TestDurable_Busy(t *testing.T) {
 			require.ErrorIs(t, err, broken)
 		}
 	}
-	_, err = g.Join(ignore, engine.MemberConfig{})
-	require.NoError(t, err)
+	join(t, g, ignore, engine.MemberConfig{})
 	var mu sync.Mutex
 	acked := map[engine.Published]string{}
 	note := func(at engine.Published, v string) {

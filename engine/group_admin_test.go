@@ -143,8 +143,7 @@ func TestBUG098_StaticNames(t *testing.T) {
 	var mu sync.Mutex
 	var all []*engine.Member
 	together(rounds(40), func() {
-		m, err := g.Join(x.handler("m"), l.member("m", engine.MemberConfig{Static: true}))
-		require.NoError(t, err)
+		m := join(t, g, x.handler("m"), l.member("m", engine.MemberConfig{Static: true}))
 		mu.Lock()
 		defer mu.Unlock()
 		all = append(all, m)

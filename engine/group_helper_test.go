@@ -191,6 +191,14 @@ func gone() context.Context {
 	return ctx
 }
 
+// groupOf returns a group.
+func groupOf(t testing.TB, e *engine.Engine, name string) *engine.Group {
+	t.Helper()
+	g, err := e.Group(name)
+	require.NoError(t, err)
+	return g
+}
+
 // describe returns the statistics of one member.
 func describe(t testing.TB, g *engine.Group, name string) engine.MemberStats {
 	t.Helper()

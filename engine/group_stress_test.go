@@ -367,8 +367,7 @@ func TestGroup_StressClosedNotDeleted(t *testing.T) {
 		e := open(t, engine.Config{})
 		create(t, e, "t", engine.TopicConfig{})
 		create(t, e, "u", engine.TopicConfig{})
-		g, err := e.CreateGroup("g", engine.GroupConfig{Topics: []string{"t", "u"}})
-		require.NoError(t, err)
+		g := newGroup(t, e, "g", engine.GroupConfig{}, "t", "u")
 		until := func(call func() error) func() {
 			return func() {
 				for {

@@ -20,8 +20,7 @@ func TestInspect(t *testing.T) {
 	top := create(t, e, "t", durable(engine.Never, 2))
 	create(t, e, "memory", engine.TopicConfig{})
 	send(t, top, 5)
-	_, err = e.CreateGroup("g", engine.GroupConfig{Topics: []string{"t"}, Start: engine.At(3), Mode: engine.Manual})
-	require.NoError(t, err)
+	newGroup(t, e, "g", engine.GroupConfig{Start: engine.At(3), Mode: engine.Manual}, "t")
 	require.NoError(t, top.Flush(background))
 	require.NoError(t, e.SavePositions())
 	for range 2 { // beside the engine, and after it

@@ -80,30 +80,32 @@ func leatSync(l *leat) (leatProduce, error) {
 	}, nil
 }
 
-// leatBatch collects as many messages as are due and fit a batch, for each partition, and sends them.
+// leatBatch makes as many messages as are due and fit a batch, for each partition, and sends them. The records and the memory that they
+// point to are the same each time, as they may be: what is sent has been copied.
 func leatBatch(l *leat, most int, send func(ctx context.Context, partition int, batch []engine.Record) error) leatProduce {
 	size, parts := l.job.Size, len(l.parts)
 	return func(ctx context.Context, f *arena.Feed) error {
-		memory, batches := make([]byte, parts*most*size), make([][]engine.Record, parts)
+		memory, batches, filled := make([]byte, parts*most*size), make([][]engine.Record, parts), make([]int, parts)
 		for p := range batches {
-			batches[p] = make([]engine.Record, 0, most)
+			batches[p] = make([]engine.Record, most)
+			for i := range batches[p] {
+				batches[p][i].Value = memory[(p*most+i)*size:][:size]
+			}
 		}
 		for n := f.Due(most * parts); n > 0; n = f.Due(most * parts) {
 			for range n { // by turns, so that no partition gets more than fit
 				p := f.Partition()
-				at := (p*most + len(batches[p])) * size
-				value := memory[at : at+size]
-				f.Fill(value)
-				batches[p] = append(batches[p], engine.Record{Value: value})
+				f.Fill(batches[p][filled[p]].Value)
+				filled[p]++
 			}
-			for p, batch := range batches {
-				if len(batch) == 0 {
+			for p, k := range filled {
+				if k == 0 {
 					continue
 				}
-				if err := send(ctx, p, batch); err != nil {
+				if err := send(ctx, p, batches[p][:k]); err != nil {
 					return err
 				}
-				batches[p] = batch[:0]
+				filled[p] = 0
 			}
 		}
 		return nil

@@ -159,16 +159,39 @@ func runs(x *explored, ran *atomicx.Bool) {
 	}
 }
 
-func TestExplore_Role(t *testing.T) {
-	// Workers would be goroutines outside the scenarios: there are none, and so no callbacks.
+// roleScenario is a scenario and how many preemptions it is explored with.
+type roleScenario struct {
+	name  string
+	bound int
+	setup func(s *explore.S)
+}
+
+// exploreAll explores scenarios.
+func exploreAll(t *testing.T, list []roleScenario) {
+	for _, sc := range list {
+		t.Run(sc.name, func(t *testing.T) {
+			o := explore.Options{Bound: sc.bound, MaxSchedules: 100_000_000}
+			if testing.Short() {
+				o.Bound--
+			}
+			if more, err := strconv.Atoi(os.Getenv("LEAT_EXPLORE_BOUND")); err == nil {
+				o.Bound = more
+			}
+			explore.Run(t, o, explore.Scenario{Name: sc.name, Setup: sc.setup})
+		})
+	}
+}
+
+// noWorkers returns a pool without workers: they would be goroutines outside of the scenarios. So there are no callbacks.
+func noWorkers() *dispatch.Pool {
 	pool := dispatch.NewPool(1, nil)
 	pool.Close()
-	ctx := context.Background()
-	for _, sc := range []struct {
-		name  string
-		bound int
-		setup func(s *explore.S)
-	}{
+	return pool
+}
+
+func TestExplore_Role(t *testing.T) {
+	pool, ctx := noWorkers(), context.Background()
+	exploreAll(t, []roleScenario{
 		{"two publish", 3, func(s *explore.S) {
 			// Whoever finds the partition idle has the role; the other's record is served by it, or by the goroutine.
 			x := newExplored(s, pool, 2, 0)
@@ -298,132 +321,6 @@ func TestExplore_Role(t *testing.T) {
 				x.leave()
 			})
 		}},
-		{"appender against publish", 3, func(s *explore.S) {
-			x := newExplored(s, pool, 2, 0)
-			s.Go("publisher", func() { definite(x.publish(ctx, 0)); x.leave() })
-			s.Go("appender", func() {
-				a, err := x.Appender(ctx)
-				explore.Assert(err == nil, "appender: %v", err)
-				off, err := a.Append(ctx, record(1))
-				explore.Assert(err == nil, "append: %v", err)
-				explore.Assert(a.Close() == nil, "close")
-				x.in[1] = off
-				x.leave()
-			})
-		}},
-		{"appender that stays against publish", 3, func(s *explore.S) {
-			// A publish that comes too late is turned away; it does not wait for the Appender to close.
-			x := newExplored(s, pool, 1, 0)
-			var told atomicx.Bool
-			s.Go("publisher", func() { definite(x.publish(ctx, 0)); told.Store(true) })
-			s.Go("appender", func() {
-				a, err := x.Appender(ctx)
-				explore.Assert(err == nil, "appender: %v", err)
-				for !told.Load() {
-					atomicx.Relax(0)
-				}
-				explore.Assert(a.Close() == nil, "close")
-				x.leave()
-			})
-		}},
-		{"appender against close", 3, func(s *explore.S) {
-			// A record whose Append has returned is in the log, also if Close takes the role before Flush.
-			x := newExplored(s, pool, 1, 0)
-			s.Go("appender", func() {
-				a, err := x.Appender(ctx)
-				if err != nil {
-					definite(err)
-					return
-				}
-				if off, err := a.Append(ctx, record(1)); err == nil {
-					x.in[1] = off
-				} else {
-					definite(err)
-				}
-				definite(a.Flush())
-				a.Close()
-			})
-			s.Go("closer", func() { x.Close(errOver) })
-		}},
-		{"reservation against close", 3, func(s *explore.S) {
-			// Close does not wait for it; it is committed, or over.
-			x := newExplored(s, pool, 1, 0)
-			s.Go("appender", func() {
-				a, err := x.Appender(ctx)
-				if err != nil {
-					definite(err)
-					return
-				}
-				var r segment.Reservation
-				if err := a.Reserve(ctx, &r, 1, 1); err != nil {
-					definite(err)
-					return
-				}
-				write(r.Next(1), 1)
-				if off, err := a.Commit(ctx, &r); err == nil {
-					x.in[1] = off
-				} else {
-					definite(err)
-				}
-				explore.Assert(r.Over(), "not over")
-				a.Close()
-			})
-			s.Go("closer", func() { x.Close(errOver) })
-		}},
-		{"reservation against truncate", 3, func(s *explore.S) {
-			// Its segment may end while it is filled, and what it was filled with is in the log all the same, behind what is there.
-			x := newExplored(s, pool, 2, 0)
-			var ran atomicx.Bool
-			s.Go("appender", func() {
-				a, err := x.Appender(ctx)
-				explore.Assert(err == nil, "appender: %v", err)
-				_, err = a.Publish(ctx, record(0))
-				explore.Assert(err == nil, "publish: %v", err)
-				var r segment.Reservation
-				explore.Assert(a.Reserve(ctx, &r, 2, 2) == nil, "reserve")
-				place := r.Next(1)
-				write(place, 1)
-				write(r.Next(1), 2)
-				off, err := a.Commit(ctx, &r)
-				explore.Assert(err == nil && off == 1, "commit: %d, %v", off, err)
-				x.in[0], x.in[1], x.in[2] = unknown, off, off+1
-				explore.Assert(a.Close() == nil, "close")
-				x.leave()
-			})
-			s.Go("control", func() {
-				err := x.post(&control{run: func() { x.log.TruncateBefore(1); ran.Store(true) }})
-				explore.Assert(err == nil, "post: %v", err)
-				for !ran.Load() {
-					atomicx.Relax(0)
-				}
-				x.leave()
-			})
-		}},
-		{"reservation left behind", 3, func(s *explore.S) {
-			// Its holder still writes there when others have the partition again.
-			x := newExplored(s, pool, 2, 0)
-			var closed atomicx.Bool
-			s.Go("appender", func() {
-				a, err := x.Appender(ctx)
-				explore.Assert(err == nil, "appender: %v", err)
-				var r segment.Reservation
-				explore.Assert(a.Reserve(ctx, &r, 1, 4) == nil, "reserve")
-				place := r.Next(1)
-				explore.Assert(a.Close() == nil, "close")
-				closed.Store(true)
-				write(place, 7)
-				_, err = a.Commit(ctx, &r)
-				explore.Assert(errors.Is(err, ErrClosed), "commit: %v", err)
-				x.leave()
-			})
-			s.Go("publisher", func() {
-				for !closed.Load() {
-					atomicx.Relax(0)
-				}
-				definite(x.publish(ctx, 1))
-				x.leave()
-			})
-		}},
 		{"lent role", 3, func(s *explore.S) {
 			// The goroutine is awake and lends the role at every look; a producer that finds the ring in use drains it.
 			x := newExplored(s, pool, 2, 0)
@@ -511,44 +408,7 @@ func TestExplore_Role(t *testing.T) {
 			}
 			s.Go("closer", x.leave)
 		}},
-		{"appender against control", 3, func(s *explore.S) {
-			x := newExplored(s, pool, 2, 0)
-			var ran atomicx.Bool
-			s.Go("appender", func() {
-				a, err := x.Appender(ctx)
-				explore.Assert(err == nil, "appender: %v", err)
-				off, err := a.Append(ctx, record(1))
-				explore.Assert(err == nil, "append: %v", err)
-				x.in[1] = off
-				for !ran.Load() { // the Appender stays open, and calls nothing
-					atomicx.Relax(0)
-				}
-				explore.Assert(a.Close() == nil, "close")
-				x.leave()
-			})
-			s.Go("control", func() {
-				runs(x, &ran)
-				x.leave()
-			})
-		}},
-	} {
-		t.Run(sc.name, func(t *testing.T) {
-			o := explore.Options{Bound: sc.bound, MaxSchedules: 100_000_000}
-			if testing.Short() {
-				o.Bound--
-			}
-			if more, err := strconv.Atoi(os.Getenv("LEAT_EXPLORE_BOUND")); err == nil {
-				o.Bound = more
-			}
-			explore.Run(t, o, explore.Scenario{Name: sc.name, Setup: sc.setup})
-		})
-	}
-}
-
-// write fills in a value of one byte.
-func write(place []byte, b byte) {
-	atomicx.Writes(unsafe.Pointer(&place[0]))
-	place[0] = b
+	})
 }
 
 // unknown is the offset of a record that was accepted by TryPublish: it is in the log, nobody was told where.

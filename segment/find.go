@@ -144,7 +144,7 @@ func (l *Log) search(t int64, first, next uint64) (uint64, error) {
 		if s.base >= next {
 			break
 		}
-		if !s.mayHave(t) || !s.pin() {
+		if s.end.Load() <= first || !s.mayHave(t) || !s.pin() {
 			continue // nothing here, or not any more
 		}
 		if err := s.warm(); err != nil {

@@ -173,6 +173,20 @@ var segmentScenarios = []scenario{
 	{"segment: a load that fails", 3, thaw(1, false, true)},
 	{"segment: cold segments are dropped", 3, thaw(1, true, false)},
 	{"segment: cold segments are dropped while a load fails", 3, thaw(1, true, true)},
+	{"segment: searches in cold segments", 3, thawSearch(false)},
+	{"segment: searches in cold segments that are dropped", 3, thawSearch(true)},
+	{"segment: loads without a file", 3, thawGone},
+	{"segment: one who may not load", 4, thawWarm},
+	{"segment: cold segments are attached", 3, func(s *explore.S) {
+		l := segment.NewLog(segment.Config{})
+		s.Go("appender", func() {
+			for i := range uint64(3) {
+				explore.Assert(l.AttachCold(cold(i, 0, stage)) == nil, "attach")
+			}
+			l.Seal()
+		})
+		s.Go("reader", func() { explore.Assert(readAll(l, l.NewReader()) == 3, "records are missing") })
+	}},
 	{"segment: truncate against a snapshot", 5, func(s *explore.S) {
 		l := segment.NewLog(segment.Config{SegmentRecords: 2})
 		s.Go("appender", func() {
@@ -282,8 +296,7 @@ func thaw(segments int, drop, fail bool) func(s *explore.S) {
 		l := segment.NewLog(segment.Config{SegmentRecords: 1, Pool: p})
 		failed, loaded := make([]bool, segments), make([]bool, segments)
 		for i := range segments {
-			now := int64(i + 1000)
-			c := segment.Cold{First: uint64(i), End: uint64(i + 1), Bytes: 4 + segment.EntryBytes, Oldest: now, Newest: now, Latest: now}
+			c := cold(uint64(i), 0, nil)
 			c.Load = func(to *segment.Log) error {
 				atomicx.Writes(unsafe.Pointer(&loaded[i])) // one at a time
 				explore.Assert(!loaded[i], "segment %d is loaded twice", i)
@@ -301,7 +314,9 @@ func thaw(segments int, drop, fail bool) func(s *explore.S) {
 		}
 		s.Go("appender", func() {
 			if drop {
-				for range segments {
+				for i := range segments {
+					info, ok := l.Oldest()
+					explore.Assert(ok && info.NewestAppend == int64(i+1000) && info.End == uint64(i+1), "oldest: %+v", info)
 					explore.Assert(l.DropOldest(), "nothing to drop")
 				}
 			}
@@ -333,6 +348,128 @@ func thaw(segments int, drop, fail bool) func(s *explore.S) {
 }
 
 var errCold = errors.New("the load fails")
+
+// cold describes a cold segment of the record that stage stages at off, and extra bytes more. load fills it.
+func cold(off uint64, extra int64, load func(to *segment.Log)) segment.Cold {
+	now := int64(off + 1000)
+	return segment.Cold{
+		First: off, End: off + 1, Bytes: 4 + segment.EntryBytes + extra, Oldest: now, Newest: now, Latest: now,
+		Load: func(to *segment.Log) error { load(to); return nil },
+	}
+}
+
+// thawSearch has two look for the same record by its time, of which a cold segment knows only from when to when it has any: the
+// first of two records has a timestamp that is greater than the second's.
+func thawSearch(drop bool) func(s *explore.S) {
+	return func(s *explore.S) {
+		l := segment.NewLog(segment.Config{})
+		err := l.AttachCold(segment.Cold{
+			First: 0, End: 2, Bytes: 2 * (8 + segment.EntryBytes), Oldest: 1000, Newest: 1001, Latest: 3000,
+			Load: func(to *segment.Log) error {
+				for i, own := range []int64{3000, 2000} {
+					if _, err := to.Reserve(segment.Shape{Key: -1, Value: -1, Timestamp: own}, int64(1000+i)); err != nil {
+						return err
+					}
+				}
+				return nil
+			},
+		})
+		explore.Assert(err == nil, "attach: %v", err)
+		s.Go("appender", func() {
+			if drop {
+				explore.Assert(l.DropOldest(), "nothing to drop")
+			}
+		})
+		for i := range 2 {
+			s.Go(fmt.Sprint("search", i), func() {
+				off, err := l.OffsetAt(2500)
+				explore.Assert(err == nil && (off == 0 || drop && off == 2), "found at %d: %v", off, err)
+				at, ok := l.TimeOf(1)
+				explore.Assert(ok && (at == 1000 || at == 1001) || drop && !ok, "time of 1: %d, %v", at, ok)
+			})
+		}
+	}
+}
+
+// thawGone has loads fail since what they would load has been dropped and its file removed. Nobody is told of that: they find that
+// it was dropped.
+func thawGone(s *explore.S) {
+	l := segment.NewLog(segment.Config{})
+	var removed atomicx.Uint32
+	c := cold(0, 0, stage)
+	c.Load = func(to *segment.Log) error {
+		if removed.Load() != 0 {
+			return errCold
+		}
+		stage(to)
+		return nil
+	}
+	explore.Assert(l.AttachCold(c) == nil, "attach")
+	s.Go("appender", func() {
+		explore.Assert(l.DropOldest(), "nothing to drop")
+		removed.Store(1)
+		l.Seal()
+	})
+	r := l.NewReader()
+	s.Go("reader", func() {
+		for range 2 {
+			st := r.Refill()
+			explore.Assert(st == segment.Ready || st == segment.Below, "%v: %v, first is %d", st, r.Err(), l.First())
+			r.Close()
+		}
+	})
+	s.Go("looker", func() {
+		var err error
+		switch s.Choose(3) {
+		case 0:
+			err = l.Warm(0)
+		case 1:
+			_, err = l.OffsetAt(1000)
+		default:
+			_, err = l.ReadAt(0, make([]segment.Record, 1))
+		}
+		explore.Assert(err == nil || errors.Is(err, segment.ErrBelow), "told of %v", err)
+	})
+}
+
+// thawWarm has one who never loads by itself beside one who does.
+func thawWarm(s *explore.S) {
+	l := segment.NewLog(segment.Config{})
+	var locked atomicx.Uint32
+	explore.Assert(l.AttachCold(cold(0, 0, func(to *segment.Log) {
+		stage(to)
+		explore.Assert(locked.Load() == 0, "the one who loads is one who may not")
+	})) == nil, "attach")
+	s.Go("appender", func() { explore.Assert(l.DropOldest(), "nothing to drop"); l.Seal() })
+	r := l.NewReader()
+	s.Go("reader", func() {
+		var rec segment.Record
+		for {
+			locked.Store(1)
+			st := r.RefillWarm()
+			locked.Store(0)
+			switch st {
+			case segment.Frozen:
+				explore.Assert(l.Warm(r.Position()) == nil, "warm")
+				continue
+			case segment.Ready:
+				explore.Assert(r.Next(&rec), "ready without a record")
+				checkRecord(&rec, 0)
+			case segment.Below:
+				explore.Assert(l.First() == 1, "below %d", l.First())
+			default:
+				explore.Assert(false, "state %v", st)
+			}
+			r.Close()
+			return
+		}
+	})
+	s.Go("looker", func() {
+		if at, ok := l.TimeOf(0); ok {
+			explore.Assert(at == 1000, "time of 0: %d", at)
+		}
+	})
+}
 
 // trimAgainst is an appender that keeps at most so many records, one in each segment, while others read: blocks are used
 // again as soon as that seems possible.

@@ -8,7 +8,7 @@ func (c *Consumer) GenerationOf(m *Message) (generation uint64, runner any) {
 	seat := reflect.ValueOf(m.Token()).Field(0).Pointer()
 	c.g.mu.Lock()
 	defer c.g.mu.Unlock()
-	for _, x := range c.claims {
+	for x := range c.claims.all() {
 		if x.seat != nil && reflect.ValueOf(x.seat).Pointer() == seat {
 			return x.generation, seat
 		}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
 
 	"github.com/leatlog/leat/engine/internal/delivery"
 	"github.com/leatlog/leat/engine/internal/group"
@@ -119,7 +118,7 @@ func (g *Group) carryOut(a group.Action) {
 func (g *Group) assign(m *Member, p *groupPart, a group.Action) {
 	c := &claim{m: m, part: p, generation: a.Generation}
 	p.owner = c
-	m.claims = append(m.claims, c)
+	m.claims.add(p.at, c)
 	if m.cfg.OnAssigned != nil {
 		m.call(callAssigned, c, nil)
 		return
@@ -268,13 +267,12 @@ func (c *claim) finish(cause error) {
 		c.part.owner = nil
 	}
 	c.phase = phaseOver
-	c.m.claims = slices.DeleteFunc(c.m.claims, func(other *claim) bool { return other == c })
+	c.m.claims.remove(c.part.at)
 }
 
 // lose takes a partition away from its owner.
 func (g *Group) lose(m *Member, a group.Action) {
-	i := slices.IndexFunc(m.claims, func(c *claim) bool { return c.part.at == a.Partition && c.generation == a.Generation })
-	c := m.claims[i]
+	c := m.claims.get(a.Partition) // of that generation: what it had before has ended
 	cause := &LostError{a.Cause.String()}
 	closing := a.Cause == group.CauseDeleted && g.closing
 	if closing {
@@ -284,7 +282,7 @@ func (g *Group) lose(m *Member, a group.Action) {
 	if c.runner != nil {
 		c.runner.Fence(cause)
 		if !c.ended && m.pull == nil {
-			m.late = append(m.late, c)
+			m.late.add(c, c)
 		}
 	}
 	m.uncall(c)
@@ -346,7 +344,7 @@ func (g *Group) rejoin(m *Member) {
 // enterAgain lets a member in that was put out, unless a callback of it runs, or somebody has its name by now. The caller holds
 // mu.
 func (g *Group) enterAgain(m *Member) {
-	if !m.out || m.leaving || m.calling || len(m.calls) > 0 {
+	if !m.out || m.leaving || m.calling || m.calls.size() > 0 {
 		return
 	}
 	taken := false // a static one would put the other out, which came later
@@ -369,7 +367,7 @@ func (g *Group) runnerEnded(c *claim, cause error) {
 	c.ended = true
 	m := c.m
 	m.running--
-	m.late = slices.DeleteFunc(m.late, func(other *claim) bool { return other == c })
+	m.late.remove(c)
 	switch {
 	case c.phase == phaseFreezing:
 		c.give()

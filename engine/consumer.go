@@ -221,12 +221,12 @@ func (c *Consumer) sitting() ([]pullSeat, error) {
 		return nil, c.err
 	}
 	c.list = c.list[:0]
-	for _, x := range c.claims {
+	for x := range c.claims.all() {
 		if x.seat != nil && x.phase == phaseDelivering {
 			c.list = append(c.list, pullSeat{x.seat, x.part.at})
 		}
 	}
-	for _, s := range c.seats {
+	for s := range c.seats.all() {
 		if !s.ended {
 			c.list = append(c.list, pullSeat{s.seat, s.part.at})
 		}
@@ -239,7 +239,7 @@ func (c *Consumer) sitting() ([]pullSeat, error) {
 func (c *Consumer) Commit() error {
 	c.g.mu.Lock()
 	err := c.err
-	if len(c.claims) > 0 {
+	if c.claims.size() > 0 {
 		err = nil // it may be leaving, but has something to give back
 	}
 	c.g.mu.Unlock()
@@ -270,7 +270,7 @@ func (c *Consumer) CommitTo(topic string, partition int, next Offset) error {
 	g := c.g
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if c.err != nil && len(c.claims) == 0 {
+	if c.err != nil && c.claims.size() == 0 {
 		return c.err
 	}
 	p, err := g.find(topic, partition)
@@ -289,12 +289,12 @@ func (c *Consumer) CommitTo(topic string, partition int, next Offset) error {
 
 // places appends all seats that the consumer still has, also those that it is to give back. The caller holds g.mu.
 func (c *Consumer) places(all []pullSeat) []pullSeat {
-	for _, x := range c.claims {
+	for x := range c.claims.all() {
 		if x.seat != nil {
 			all = append(all, pullSeat{x.seat, x.part.at})
 		}
 	}
-	for _, s := range c.seats {
+	for s := range c.seats.all() {
 		if !s.ended {
 			all = append(all, pullSeat{s.seat, s.part.at})
 		}

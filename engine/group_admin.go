@@ -208,7 +208,7 @@ func (m *Member) progressed(now int64) int64 {
 	if m.calling {
 		at = min(at, m.called)
 	}
-	for _, c := range m.claims {
+	for c := range m.claims.all() {
 		switch {
 		case c.runner == nil:
 		case m.pull != nil:
@@ -315,7 +315,7 @@ func (m *Member) stats() MemberStats {
 		Pull:    m.pull != nil,
 		Leaving: m.leaving,
 		Out:     m.out,
-		Calling: m.calling || len(m.calls) > 0,
+		Calling: m.calling || m.calls.size() > 0,
 	}
 	for r := range m.runners() {
 		if since, yes := r.Inside(); yes {
@@ -323,7 +323,7 @@ func (m *Member) stats() MemberStats {
 			s.RunningFor = max(s.RunningFor, since)
 		}
 	}
-	for _, c := range m.claims {
+	for c := range m.claims.all() {
 		if c.owns() {
 			s.Assignment = append(s.Assignment, c.assignment())
 		}

@@ -18,7 +18,7 @@ func (g *Group) behind() (names []string) {
 		}
 	}
 	for m := range g.members {
-		for _, c := range m.late { // their handlers may publish
+		for c := range m.late.all() { // their handlers may publish
 			if _, yes := c.runner.Inside(); yes {
 				names = append(names, m.at(c.part.at))
 			}
@@ -46,7 +46,7 @@ func (p *groupPart) behind() bool {
 			continue
 		}
 		handlers = handlers || !m.gone && !m.leaving
-		for _, s := range m.seats {
+		for s := range m.seats.all() {
 			if s.part == p && !s.ended {
 				paused = paused && s.seat.Paused()
 				if _, yes := s.seat.Inside(); yes {
@@ -79,15 +79,15 @@ func (m *Member) hung() (names []string) {
 			names = append(names, fmt.Sprintf("%s for %v", m.at(at), since.Round(time.Millisecond)))
 		}
 	}
-	for _, c := range m.claims {
+	for c := range m.claims.all() {
 		if c.runner != nil {
 			add(c.runner, c.part.at)
 		}
 	}
-	for _, c := range m.late {
+	for c := range m.late.all() {
 		add(c.runner, c.part.at)
 	}
-	for _, s := range m.seats {
+	for s := range m.seats.all() {
 		add(s.seat, s.part.at)
 	}
 	if m.calling {

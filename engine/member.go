@@ -28,17 +28,17 @@ type Member struct {
 
 	// Under g.mu.
 	id      group.MemberID // 0 while it is out
-	claims  []*claim
-	seats   []*sharedSeat // of a shared group
-	running int           // runners that have not ended
-	late    []*claim      // lost, with runners that have not ended
-	calls   []call        // callbacks to be made
-	calling bool          // there is a goroutine that makes them
-	called  int64         // when the callback that runs was called
-	leaving bool          // it has been closed, or put out for good
-	gone    bool          // it is not in the group any more
-	out     bool          // it was put out for lack of progress
-	err     error         // what ended it
+	claims  ordered[group.Partition, *claim]
+	seats   ordered[*sharedSeat, *sharedSeat] // of a shared group
+	running int                               // runners that have not ended
+	late    ordered[*claim, *claim]           // lost, with runners that have not ended
+	calls   ordered[*claim, call]             // callbacks to be made
+	calling bool                              // there is a goroutine that makes them
+	called  int64                             // when the callback that runs was called
+	leaving bool                              // it has been closed, or put out for good
+	gone    bool                              // it is not in the group any more
+	out     bool                              // it was put out for lack of progress
+	err     error                             // what ended it
 }
 
 // Join makes h a member of the group.
@@ -170,7 +170,7 @@ func (m *Member) Assignment() []Assignment {
 	m.g.mu.Lock()
 	defer m.g.mu.Unlock()
 	var all []Assignment
-	for _, c := range m.claims {
+	for c := range m.claims.all() {
 		if c.owns() {
 			all = append(all, c.assignment())
 		}
@@ -221,7 +221,7 @@ func (g *Group) dismiss(m *Member, cause error) {
 
 // settle ends a member that has nothing more to do. The caller holds mu.
 func (g *Group) settle(m *Member) {
-	if !m.leaving || m.running > 0 || m.calling || len(m.calls) > 0 || len(m.claims) > 0 {
+	if !m.leaving || m.running > 0 || m.calling || m.calls.size() > 0 || m.claims.size() > 0 {
 		return
 	}
 	if !m.gone && g.assigned != nil {
@@ -299,7 +299,7 @@ func (g *Group) Evict(member string) error {
 // remove puts a member out. The caller holds mu.
 func (g *Group) remove(m *Member) {
 	if g.assigned == nil || m.out {
-		for _, s := range m.seats {
+		for s := range m.seats.all() {
 			s.seat.Fence(&LostError{"removed"})
 		}
 		g.dismiss(m, ErrRemoved)
@@ -349,12 +349,12 @@ func (m *Member) pause(topic string, partitions []int, on bool) error {
 		}
 		return true
 	}
-	for _, c := range m.claims {
+	for c := range m.claims.all() {
 		if c.owns() && set(c.runner, c.part.at) {
 			c.paused = on // also for what has not begun
 		}
 	}
-	for _, s := range m.seats {
+	for s := range m.seats.all() {
 		if !s.ended {
 			set(s.seat, s.part.at)
 		}
@@ -368,17 +368,17 @@ func (m *Member) pause(topic string, partitions []int, on bool) error {
 // runners goes through all that deliver to the member, or have done so and not ended. The caller holds g.mu.
 func (m *Member) runners() func(yield func(delivery.Runner, group.Partition) bool) {
 	return func(yield func(delivery.Runner, group.Partition) bool) {
-		for _, c := range m.claims {
+		for c := range m.claims.all() {
 			if c.runner != nil && !yield(c.runner, c.part.at) {
 				return
 			}
 		}
-		for _, c := range m.late {
+		for c := range m.late.all() {
 			if !yield(c.runner, c.part.at) {
 				return
 			}
 		}
-		for _, s := range m.seats {
+		for s := range m.seats.all() {
 			if !s.ended && !yield(s.seat, s.part.at) {
 				return
 			}

@@ -22,24 +22,20 @@ const (
 
 // call lets a callback be made. The caller holds g.mu.
 func (m *Member) call(kind callKind, c *claim, cause error) {
-	m.calls = append(m.calls, call{kind, c, c.assignment(), cause})
+	m.calls.add(c, call{kind, c, c.assignment(), cause})
 	m.startCalls()
 }
 
 // startCalls sees to it that callbacks are made. The caller holds g.mu.
 func (m *Member) startCalls() {
-	if !m.calling && len(m.calls) > 0 {
+	if !m.calling && m.calls.size() > 0 {
 		m.calling, m.called = true, m.g.now()
 		m.g.e.spawn(m.makeCalls)
 	}
 }
 
 // uncall takes back the callback that a claim waits for, and reports whether it had not begun. The caller holds g.mu.
-func (m *Member) uncall(c *claim) bool {
-	n := len(m.calls)
-	m.calls = slices.DeleteFunc(m.calls, func(x call) bool { return x.c == c })
-	return len(m.calls) < n
-}
+func (m *Member) uncall(c *claim) bool { return m.calls.remove(c) }
 
 // makeCalls makes one callback, for all partitions of which the same is to be told, on a goroutine that has it alone. The
 // next one has another.
@@ -60,16 +56,20 @@ func (m *Member) makeCalls() {
 		g.settle(m)
 		g.mu.Unlock()
 	}()
-	if len(m.calls) == 0 {
+	for x := range m.calls.all() {
+		if len(now) > 0 && (x.kind != now[0].kind || x.kind == callLost && x.cause.Error() != now[0].cause.Error()) {
+			break
+		}
+		now = append(now, x)
+	}
+	if len(now) == 0 {
 		return // taken back
 	}
-	first, n := m.calls[0], 1
-	for n < len(m.calls) && m.calls[n].kind == first.kind && (first.kind != callLost || m.calls[n].cause.Error() == first.cause.Error()) {
-		n++
+	first := now[0]
+	for _, x := range now {
+		m.calls.remove(x.c)
 	}
-	now = slices.Clone(m.calls[:n])
-	m.calls = slices.Delete(m.calls, 0, n)
-	at := make([]Assignment, n)
+	at := make([]Assignment, len(now))
 	for i, x := range now {
 		at[i] = x.at
 		if x.kind == callAssigned {

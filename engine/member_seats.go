@@ -45,7 +45,7 @@ func (m *Member) takeSeats(p *groupPart) {
 			m.running++
 		}
 		s.seat = share.NewSeat(cfg)
-		m.seats = append(m.seats, s)
+		m.seats.add(s, s)
 		s.seat.Start()
 	}
 	if m.pull != nil {
@@ -65,7 +65,7 @@ func (m *Member) wants(topic string) bool {
 // leaveSeats takes a member's seats away, at one topic or at all: what it holds is given back at once, but for what its
 // handlers are working on. The caller holds g.mu.
 func (m *Member) leaveSeats(t *Topic, cause error) {
-	for _, s := range m.seats {
+	for s := range m.seats.all() {
 		if t != nil && s.part.p.t != t || s.ended {
 			continue
 		}
@@ -90,12 +90,7 @@ func (g *Group) seatEnded(m *Member, s *sharedSeat, cause error) {
 	s.ended = true
 	s.stop(cause)
 	m.running--
-	for i, other := range m.seats {
-		if other == s {
-			m.seats = append(m.seats[:i:i], m.seats[i+1:]...)
-			break
-		}
-	}
+	m.seats.remove(s)
 	if !s.left {
 		g.dismiss(m, cause) // there was a gap
 	}

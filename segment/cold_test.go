@@ -228,6 +228,8 @@ func TestReader_RefillWarm(t *testing.T) {
 	require.NoError(t, l.Warm(5))
 	require.NoError(t, l.Warm(5))
 	require.Equal(t, 2, s.loads)
+	pins, _ = l.Pins(5)
+	require.Zero(t, pins)
 	require.Equal(t, segment.Ready, r.RefillWarm())
 	require.Equal(t, 10, r.Window())
 	r.Seek(10)

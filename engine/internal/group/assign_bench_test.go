@@ -33,6 +33,20 @@ func BenchmarkAssignor(b *testing.B) {
 			}
 		})
 	}
+	// Half of what one has moves to another.
+	for _, topics := range []int{1, 1 << 14} {
+		b.Run(fmt.Sprintf("assignor=sticky/partitions=16384/topics=%d", topics), func(b *testing.B) {
+			sizes, names := map[string]int{}, []string{}
+			for i := range topics {
+				names = append(names, fmt.Sprintf("t%05d", i))
+				sizes[names[i]] = 1 << 14 / topics
+			}
+			previous := group.Sticky.Assign(all([]string{"a"}, names...), sizes, nil)
+			for b.Loop() {
+				group.Sticky.Assign(all([]string{"a", "b"}, names...), sizes, previous)
+			}
+		})
+	}
 	b.Run("assignor=sticky/topics=1000/wanted=some", func(b *testing.B) {
 		members := all(names)
 		for i := range members {

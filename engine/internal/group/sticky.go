@@ -1,6 +1,9 @@
 package group
 
-import "slices"
+import (
+	"container/heap"
+	"slices"
+)
 
 // sticky keeps what can be kept, gives what nobody has to those with the fewest, and then evens out.
 //
@@ -21,7 +24,8 @@ import "slices"
 func (p *problem) sticky(previous Plan) {
 	s := stickiness{
 		problem: p,
-		owned:   make([][]place, len(p.names)),
+		owned:   make([][]holding, len(p.names)),
+		at:      make([]map[int]int, len(p.names)),
 		from:    make([]int, len(p.names)),
 		via:     make([]int, len(p.names)),
 		level:   make([]int, len(p.names)),
@@ -34,7 +38,8 @@ func (p *problem) sticky(previous Plan) {
 
 type stickiness struct {
 	*problem
-	owned [][]place // by member: what it has
+	owned [][]holding   // by member: what it has, by topic; none of them is empty
+	at    []map[int]int // by member: where in that a topic is
 
 	// Of a search: by member whence it was reached, by a partition of which topic, and after how many steps (0: it was not);
 	// by topic whether its members have been reached.
@@ -43,10 +48,26 @@ type stickiness struct {
 	reached          []int
 }
 
-// place is a partition that a member has. A fresh one it did not have in the previous plan.
-type place struct {
-	topic, index int
-	fresh        bool
+// holding is what a member has of a topic: what it had in the previous plan, in order, and what it has got in this one.
+type holding struct {
+	topic int
+	kept  []int
+	fresh descending
+}
+
+// descending is a heap of numbers with the greatest first.
+type descending []int
+
+func (d descending) Len() int           { return len(d) }
+func (d descending) Less(i, j int) bool { return d[i] > d[j] }
+func (d descending) Swap(i, j int)      { d[i], d[j] = d[j], d[i] }
+func (d *descending) Push(x any)        { *d = append(*d, x.(int)) }
+
+func (d *descending) Pop() any {
+	last := len(*d) - 1
+	x := (*d)[last]
+	*d = (*d)[:last]
+	return x
 }
 
 // keep gives each partition to its previous owner, if that is there and wants it.
@@ -62,7 +83,8 @@ func (s *stickiness) keep(previous Plan) {
 				continue
 			}
 			if _, wants := slices.BinarySearch(t.wanted, m); wants {
-				s.add(m, place{i, index, false})
+				h := s.add(m, i, index)
+				h.kept = append(h.kept, index)
 			}
 		}
 	}
@@ -82,7 +104,7 @@ func (s *stickiness) fill() {
 					least = m
 				}
 			}
-			s.add(least, place{i, index, true})
+			heap.Push(&s.add(least, i, index).fresh, index)
 		}
 	}
 }
@@ -131,6 +153,9 @@ func (s *stickiness) search(start int) bool {
 			break
 		}
 		for _, own := range s.owned[m] {
+			if len(s.reached) == len(s.names) {
+				break // there is nobody else
+			}
 			if s.opened[own.topic] {
 				continue
 			}
@@ -158,32 +183,36 @@ func (s *stickiness) search(start int) bool {
 
 // move hands a partition of topic t on: a fresh one if there is one, of several the one with the highest number.
 func (s *stickiness) move(from, to, t int) {
-	which := nobody
-	for i, own := range s.owned[from] {
-		if own.topic != t {
-			continue
-		}
-		if which == nobody || own.before(s.owned[from][which]) {
-			which = i
-		}
+	var index int
+	at := s.at[from][t]
+	if h := &s.owned[from][at]; len(h.fresh) > 0 {
+		index = heap.Pop(&h.fresh).(int)
+	} else {
+		last := len(h.kept) - 1
+		index, h.kept = h.kept[last], h.kept[:last]
 	}
-	own := s.owned[from][which]
-	last := len(s.owned[from]) - 1
-	s.owned[from][which] = s.owned[from][last]
-	s.owned[from] = s.owned[from][:last]
+	if h := s.owned[from][at]; len(h.kept)+len(h.fresh) == 0 {
+		last := len(s.owned[from]) - 1
+		s.owned[from][at] = s.owned[from][last]
+		s.at[from][s.owned[from][at].topic] = at
+		s.owned[from] = s.owned[from][:last]
+		delete(s.at[from], t)
+	}
 	s.load[from]--
-	s.add(to, place{t, own.index, true})
+	heap.Push(&s.add(to, t, index).fresh, index)
 }
 
-// before reports whether a is to be handed on rather than b.
-func (a place) before(b place) bool {
-	if a.fresh != b.fresh {
-		return a.fresh
+// add gives a partition to a member, and returns where it is to be noted.
+func (s *stickiness) add(m, t, index int) *holding {
+	s.give(&s.topics[t], index, m)
+	at, there := s.at[m][t]
+	if !there {
+		if s.at[m] == nil {
+			s.at[m] = map[int]int{}
+		}
+		at = len(s.owned[m])
+		s.at[m][t] = at
+		s.owned[m] = append(s.owned[m], holding{topic: t})
 	}
-	return a.index > b.index
-}
-
-func (s *stickiness) add(m int, own place) {
-	s.owned[m] = append(s.owned[m], own)
-	s.give(&s.topics[own.topic], own.index, m)
+	return &s.owned[m][at]
 }

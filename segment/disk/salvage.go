@@ -32,7 +32,8 @@ type Salvaged struct {
 }
 
 // Salvage copies what is sound of a damaged log into a new one, in a directory that is empty or not there, and lists what is
-// not. It changes nothing in the old directory. c is the config of both; c.Topic and c.Partition must be right.
+// not. It changes nothing in the old directory. c is the config of both; c.Topic and c.Partition must be right. Where each epoch
+// ended stays known: see EndOf.
 //
 // A torn end, which would be cut by Open, is no loss and is not listed. If an error ends it the new directory is not complete.
 func Salvage(from, to string, c Config) (Salvaged, error) {
@@ -85,7 +86,7 @@ func (s *salvage) run(to string, c Config) error {
 			s.found.epoch = max(s.found.epoch, h.head.Epoch)
 		}
 	}
-	c.First, c.epoch, c.ReadOnly = s.next, s.found.epoch, false
+	c.First, c.epoch, c.ReadOnly = s.next, s.firstEpoch(heads)-1, false
 	l, err := Open(to, c)
 	if err != nil {
 		return err
@@ -103,11 +104,42 @@ func (s *salvage) run(to string, c Config) error {
 	if err == nil {
 		err = s.upTo(s.proven)
 	}
+	if err == nil {
+		err = l.under(s.found.epoch) // the next Open has one of its own
+	}
 	s.rep.First, s.rep.Next = l.First(), l.Next()
 	if err != nil {
 		return errors.Join(err, l.Abandon())
 	}
 	return l.Close()
+}
+
+// firstEpoch returns the epoch of the first records that are to be copied, or the last one if it is not known. Each epoch goes on to
+// begin with a file of its own, so that it can be told where the log ended in it: see EndOf.
+func (s *salvage) firstEpoch(heads []*file) uint64 {
+	for i, h := range heads {
+		if h != nil && !s.dropped(i) {
+			return max(h.head.Epoch, 1)
+		}
+	}
+	return s.found.epoch + 1
+}
+
+// dropped reports whether all in a file has been dropped.
+func (s *salvage) dropped(i int) bool {
+	return i+1 < len(s.found.bases) && s.found.bases[i+1] <= s.next
+}
+
+// under has what is written from now on count as written under an epoch, which is not below the present one.
+func (l *Log) under(epoch uint64) error {
+	l.mu.Lock()
+	same := epoch <= l.epoch
+	l.epoch = max(l.epoch, epoch)
+	l.mu.Unlock()
+	if same {
+		return nil
+	}
+	return l.Roll()
 }
 
 // state takes from the state what is known, if it is sound.
@@ -147,8 +179,8 @@ func (s *salvage) upTo(off uint64) error {
 func (s *salvage) salvageFile(base uint64, heads []*file, i int) error {
 	name := s.old.path(segmentName(base))
 	s.proven = max(s.proven, base)
-	if i+1 < len(s.found.bases) && s.found.bases[i+1] <= s.next {
-		return nil // all of it has been dropped
+	if s.dropped(i) {
+		return nil
 	}
 	if base > s.next {
 		if err := s.upTo(base); err != nil {
@@ -170,6 +202,9 @@ func (s *salvage) salvageFile(base uint64, heads []*file, i int) error {
 		if f, err = s.guess(&c, base, heads, i); f == nil || err != nil {
 			return err
 		}
+	}
+	if err := s.to.under(f.head.Epoch); err != nil {
+		return err
 	}
 	return s.frames(f, &c)
 }

@@ -60,7 +60,21 @@ func (e *Engine) filesFailed(topic string, i int, err error) {
 }
 
 // keep opens the files of a partition that is there, or is to be made, and fills a log with what they hold.
-func (e *Engine) keep(entry *topicEntry, id TopicID, i int, c *TopicConfig, existing bool) (*kept, error) {
+func (e *Engine) keep(entry *topicEntry, id TopicID, i int, c *TopicConfig, existing bool) (k *kept, err error) {
+	for range mostLooks {
+		k, err = e.keepOnce(entry, id, i, c, existing)
+		if !e.cfg.ReadOnly || !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		// The owner has trimmed it, most likely, and then what there is now can be read.
+	}
+	return k, err
+}
+
+// mostLooks is how often a partition is looked at of which files are missing, if somebody else has it.
+const mostLooks = 10
+
+func (e *Engine) keepOnce(entry *topicEntry, id TopicID, i int, c *TopicConfig, existing bool) (*kept, error) {
 	k := &kept{}
 	s := e.storageConfig(e.catalog.partitionDir(entry, i), entry.Name, id, i, c, k)
 	s.Disk.Existing = existing

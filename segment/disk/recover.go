@@ -55,7 +55,7 @@ func Open(dir string, c Config) (*Log, error) {
 	}
 	l := &Log{cfg: c, dir: dir, fs: c.FS}
 	if err = l.enclose(); err == nil {
-		err = l.load(0, math.MaxUint64)
+		err = l.loadFirst()
 	}
 	if err != nil {
 		if closeErr := l.release(); closeErr != nil {
@@ -64,6 +64,31 @@ func Open(dir string, c Config) (*Log, error) {
 		return nil, err
 	}
 	return l, nil
+}
+
+// mostLooks is how often a log is looked at that is opened for reading only, while something else seems to be wrong each time.
+const mostLooks = 100
+
+// loadFirst is load for Open. If the log is for reading only somebody else may write to it and trim it meanwhile; so what is missing or
+// damaged counts if it is so twice.
+func (l *Log) loadFirst() error {
+	before := ""
+	for look := 1; ; look++ {
+		err := l.load(0, math.MaxUint64)
+		if !l.cfg.ReadOnly {
+			return err
+		}
+		wrong := ""
+		if err != nil {
+			wrong = err.Error()
+		} else if len(l.recovery.Damage) > 0 {
+			wrong = fmt.Sprint(l.recovery.Damage)
+		}
+		if wrong == "" || wrong == before || look == mostLooks {
+			return err
+		}
+		before = wrong
+	}
 }
 
 // enclose makes the directory if need be, and takes its lock.

@@ -50,13 +50,14 @@ func (l *Log) writeLost(n uint64) error {
 // place sees to it that the active file has room for a frame, and returns it with what the frame is to say. writing is held.
 func (l *Log) place(bytes int64, records uint64) (a *file, head frame.Header, err error) {
 	l.mu.Lock()
+	if err = l.unusable(); err != nil { // there may be no file at all
+		l.mu.Unlock()
+		return nil, head, err
+	}
 	a = l.files[len(l.files)-1]
 	head = frame.Header{First: l.next, Epoch: a.head.Epoch, SyncedTo: l.durable}
-	err = l.unusable()
 	l.mu.Unlock()
 	switch {
-	case err != nil:
-		return nil, head, err
 	case records > frame.MaxOffset-head.First, bytes > MaxSegmentBytes:
 		return nil, head, ErrTooLarge
 	}

@@ -261,6 +261,9 @@ func (l *Log) tick() {
 	}
 }
 
+// errLost says that the files do not have what readers can see.
+var errLost = errors.New("the files have lost records that are visible")
+
 // Sync makes durable what is written below upTo. It returns when that is done, or with the error of ctx; then the sync goes on.
 func (l *Log) Sync(ctx context.Context, upTo uint64) error {
 	if l.files.Durable() >= upTo {
@@ -272,10 +275,13 @@ func (l *Log) Sync(ctx context.Context, upTo uint64) error {
 	synced := make(chan error, 1)
 	go func() {
 		defer l.busy.Done()
-		_, err := l.files.Sync()
-		if err != nil {
+		durable, err := l.files.Sync()
+		switch {
+		case err != nil:
 			l.tell(err)
 			err = &Error{Err: err}
+		case durable < upTo: // the files have been resumed, and what they had lost is not written again yet
+			err = &Error{Err: errLost}
 		}
 		synced <- err
 	}()

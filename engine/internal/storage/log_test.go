@@ -157,6 +157,12 @@ func TestLog_ResumeWritesAgain(t *testing.T) {
 			require.NoError(t, f.Close())
 		}
 	}
+	// Until it is written again nobody is told that it is safe.
+	require.NoError(t, p.Files().Resume())
+	require.Less(t, p.Durable(), uint64(15))
+	require.NoError(t, p.Sync(context.Background(), p.Durable()))
+	require.ErrorIs(t, p.Sync(context.Background(), 15), storage.ErrReadOnly)
+
 	came, err := p.Resume(p.mem)
 	require.NoError(t, err)
 	assert.Zero(t, came)

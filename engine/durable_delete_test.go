@@ -3,6 +3,7 @@ package engine_test
 import (
 	"errors"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -65,6 +66,41 @@ func TestDurable_TopicThatCannotBeDropped(t *testing.T) {
 	require.NoError(t, e.DeleteTopic("t")) // again
 	require.NoError(t, e.Close())
 	assert.Empty(t, on(t, m, engine.Config{}).Topics())
+}
+
+// TestDurable_GrowthThatFailed: what is left of partitions that could not be made, when the catalog could not be written, goes with
+// those that are made after that, or with the topic.
+func TestDurable_GrowthThatFailed(t *testing.T) {
+	for _, again := range []int{0, 1, 2, 4, 6} {
+		m, broken := vfs.NewMem(), false
+		changes := 0
+		e := on(t, vfs.NewFaulty(m, func(o vfs.Op) *vfs.Fault {
+			if !broken || o.Kind != vfs.OpRename || !strings.HasPrefix(filepath.Base(o.Name), "catalog") {
+				return nil
+			}
+			if changes++; changes == 1 {
+				return nil // that they are being made is written
+			}
+			return &vfs.Fault{Err: errors.New("broken")}
+		}), engine.Config{PositionsEvery: time.Hour})
+		top, err := e.CreateTopic("t", durable(engine.Always, 1))
+		require.NoError(t, err)
+		broken = true
+		require.Error(t, top.SetPartitions(4))
+		broken = false
+		require.Equal(t, 1, top.Partitions())
+		if again > 0 {
+			require.NoError(t, top.SetPartitions(again))
+			send(t, top, 3)
+		}
+		other := on(t, lost(m), engine.Config{})
+		require.Equal(t, max(again, 1), topicOf(t, other, "t").Partitions())
+		require.NoError(t, e.DeleteTopic("t"))
+		names, err := m.List(dir)
+		require.NoError(t, err)
+		require.Equal(t, []string{"LOCK", "catalog"}, names, "again %d", again)
+		require.NoError(t, e.Close())
+	}
 }
 
 // TestDurable_NothingOfADeletedTopicIsLeft cuts the power while topics are made and deleted: each directory is of a topic that is there,

@@ -97,7 +97,7 @@ func (e *Engine) keepOnce(entry *topicEntry, id TopicID, i int, c *TopicConfig, 
 // makeFiles makes the files of the partitions from one on, and says so in the catalog. If it fails nothing of them counts.
 func (e *Engine) makeFiles(entry *topicEntry, id TopicID, from, to int, c *TopicConfig) (all []*kept, err error) {
 	cat := e.catalog
-	making := entry.with(func(n *topicEntry) { n.Making = to })
+	making := entry.with(func(n *topicEntry) { n.Making = max(to, entry.Making) })
 	if err := cat.change(func(f *catalogFile) { f.put(making) }); err != nil {
 		return nil, err
 	}
@@ -111,9 +111,14 @@ func (e *Engine) makeFiles(entry *topicEntry, id TopicID, from, to int, c *Topic
 		all = nil
 		// They go if the catalog certainly does not name them. Otherwise the next Open removes them, or finds them empty.
 		if from > 0 && cat.change(func(f *catalogFile) { f.put(making) }) == nil {
-			_ = e.catalog.removePartitions(entry, from, to)
+			_ = e.catalog.removePartitions(entry, from, making.Making)
 		}
 	}()
+	if entry.Making > 0 { // left by an attempt that failed, and might be more than are made now
+		if err = cat.removePartitions(entry, from, entry.Making); err != nil {
+			return nil, err
+		}
+	}
 	top := filepath.Join(cat.dir, entry.ID)
 	if err = cat.fs.Mkdir(top); err == nil {
 		err = cat.fs.SyncDir(cat.dir)

@@ -157,7 +157,11 @@ func (c *catalog) removeTopic(entry *topicEntry) error {
 			return err
 		}
 	}
-	if names, err := c.fs.List(dir); err == nil && len(names) == 0 {
+	names, err := c.fs.List(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err == nil && len(names) == 0 {
 		if err := c.fs.Remove(dir); err != nil {
 			return err
 		}

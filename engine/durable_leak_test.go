@@ -94,8 +94,7 @@ func TestDurable_LeaksNothing(t *testing.T) {
 	for n := 1; ; n++ {
 		failed := false
 		var mu sync.Mutex
-		nth := vfs.Nth(n, vfs.Fault{Err: boom}, vfs.OpCreate, vfs.OpOpen, vfs.OpRename, vfs.OpRemove, vfs.OpList, vfs.OpMkdir, vfs.OpStat,
-			vfs.OpSyncDir, vfs.OpLock, vfs.OpRead, vfs.OpWrite, vfs.OpSync, vfs.OpTruncate, vfs.OpAllocate)
+		nth := vfs.Nth(n, vfs.Fault{Err: boom}, everyOp...)
 		m := vfs.NewMem()
 		fsys := &counting{FS: vfs.NewFaulty(m, func(o vfs.Op) *vfs.Fault {
 			mu.Lock()
@@ -127,6 +126,9 @@ func TestDurable_LeaksNothing(t *testing.T) {
 		}
 	}
 }
+
+var everyOp = []vfs.OpKind{vfs.OpCreate, vfs.OpOpen, vfs.OpRename, vfs.OpRemove, vfs.OpList, vfs.OpMkdir, vfs.OpStat, vfs.OpSyncDir,
+	vfs.OpLock, vfs.OpRead, vfs.OpWrite, vfs.OpSync, vfs.OpTruncate, vfs.OpAllocate}
 
 // lives lets two engines do all that one does with files.
 func lives(t *testing.T, fsys vfs.FS) {

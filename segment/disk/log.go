@@ -243,6 +243,16 @@ func (l *Log) fail(op, name string, cause error) error {
 	return l.err
 }
 
+// Fail makes the log unusable for writing until the next Resume, because of something that whoever uses it knows and it does not: as
+// if an operation had failed with that cause. If nothing can be written anyway it changes nothing.
+func (l *Log) Fail(cause error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.unusable() == nil {
+		l.err = &FailedError{Op: "use", File: l.dir, Err: cause}
+	}
+}
+
 // active returns the file that records go to.
 func (l *Log) active() *file {
 	l.mu.Lock()

@@ -121,10 +121,9 @@ func (l *Log) Resume(mem *segment.Log) (came int, err error) {
 	}
 	end, next := mem.Committed(), l.files.Next()
 	switch {
+	case next < mem.First() && next < end:
+		err = fmt.Errorf("%w: [%d, %d)", ErrForgotten, next, mem.First())
 	case next < end:
-		if next < mem.First() {
-			return 0, fmt.Errorf("%w: [%d, %d)", ErrForgotten, next, mem.First())
-		}
 		l.out.begin(next)
 		err = mem.EachFrom(next, l.out.each)
 		err = errors.Join(err, l.out.end())
@@ -137,6 +136,7 @@ func (l *Log) Resume(mem *segment.Log) (came int, err error) {
 	}
 	if err != nil {
 		mem.Unstage()
+		l.files.Fail(err) // they and mem do not fit each other
 		return 0, &Error{Err: err}
 	}
 	l.mu.Lock()

@@ -185,3 +185,46 @@ func TestLog_Closed(t *testing.T) {
 	p.Dropped(2)
 	require.NoError(t, p.Close())
 }
+
+// TestLog_ResumeThatFails has files lose what is not in memory any more either: they stay unusable, also for those who look at nothing but
+// the files, until somebody opens them anew.
+func TestLog_ResumeThatFails(t *testing.T) {
+	broken := false
+	m := vfs.NewMem()
+	p := openPair(t, vfs.NewFaulty(m, func(o vfs.Op) *vfs.Fault {
+		if broken && o.Kind == vfs.OpWrite {
+			return &vfs.Fault{Err: errors.New("broken")}
+		}
+		return nil
+	}), storage.Never)
+	require.NoError(t, p.put(5))
+	require.NoError(t, p.Sync(context.Background(), 5))
+	name := p.Files().Files()[0].Name
+	synced := p.Files().Files()[0].Bytes
+	require.NoError(t, p.put(5))
+	p.mem.Roll()
+	require.NoError(t, p.put(5))
+	broken = true
+	require.ErrorIs(t, p.put(1), storage.ErrIndefinite)
+	broken = false
+	f, err := m.Open(name)
+	require.NoError(t, err)
+	size, err := f.Size()
+	require.NoError(t, err)
+	_, err = f.WriteAt(make([]byte, size-synced), synced)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	require.True(t, p.mem.DropOldest())
+	require.EqualValues(t, 10, p.mem.First())
+
+	for range 2 {
+		_, err = p.Resume(p.mem)
+		require.ErrorIs(t, err, storage.ErrForgotten)
+		require.ErrorIs(t, p.Err(), storage.ErrReadOnly)
+		require.ErrorIs(t, p.put(1), storage.ErrReadOnly)
+	}
+	require.ErrorIs(t, p.Close(), storage.ErrForgotten)
+	q := openPair(t, m, storage.Never)
+	require.Len(t, q.all(), 5)
+	require.NoError(t, q.put(1))
+}

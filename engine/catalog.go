@@ -10,6 +10,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -33,7 +34,7 @@ import (
 //	delete         note that the topic is gone; remove its files; forget it
 //
 // Open finishes what a crash has left half done: partitions that were being made are removed, no publisher has had them yet;
-// and so are the files of topics that are gone.
+// and so are the files of topics and groups that are gone.
 type catalog struct {
 	// Immutable.
 	fs       vfs.FS
@@ -117,6 +118,7 @@ const (
 	catalogName   = "catalog"
 	lockName      = "LOCK"
 	positionsName = "positions"
+	groupPrefix   = "group-"
 )
 
 // openCatalog opens the directory, or makes it.
@@ -248,7 +250,9 @@ func (c *catalog) positionsFile(id TopicID) string {
 	return filepath.Join(c.dir, id.String(), positionsName)
 }
 
-func (c *catalog) groupFile(serial uint64) string { return c.path(fmt.Sprintf("group-%d", serial)) }
+func (c *catalog) groupFile(serial uint64) string {
+	return c.path(groupPrefix + strconv.FormatUint(serial, 10))
+}
 
 // settings returns c for the file.
 func (c *TopicConfig) settings() topicSettings {

@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/leatlog/leat/engine/internal/storage"
 	"github.com/leatlog/leat/segment/disk"
@@ -121,6 +124,26 @@ func (e *Engine) forgetGroup(g *Group) error {
 		}
 	}
 	return nil
+}
+
+// removeStrayGroups removes files of groups that the catalog does not name: they were deleted, or never there. What cannot be removed
+// is left to the next Open.
+func (e *Engine) removeStrayGroups(groups []*groupEntry) {
+	known := map[string]bool{}
+	for _, entry := range groups {
+		known[filepath.Base(e.catalog.groupFile(entry.Serial))] = true
+	}
+	names, err := e.catalog.fs.List(e.catalog.dir)
+	for _, name := range names {
+		serial, ours := strings.CutPrefix(strings.TrimSuffix(name, vfs.TempExt), groupPrefix)
+		if _, notANumber := strconv.ParseUint(serial, 10, 64); !ours || notANumber != nil || known[name] {
+			continue
+		}
+		err = errors.Join(err, e.catalog.fs.Remove(e.catalog.path(name)))
+	}
+	if err != nil {
+		e.log(slog.LevelWarn, "leat: files of deleted groups are left", "error", err)
+	}
 }
 
 // restoreGroup brings a group back with its positions.

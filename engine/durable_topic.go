@@ -219,6 +219,9 @@ func (e *Engine) restore() error {
 		}
 		e.topics[entry.Name] = t
 	}
+	if !cat.readOnly {
+		e.removeStrayGroups(file.Groups)
+	}
 	for _, entry := range file.Groups {
 		if err := e.restoreGroup(entry); err != nil {
 			e.refusedGroups[entry.Name] = fmt.Errorf("leat: group %s cannot be opened: %w", entry.Name, err)

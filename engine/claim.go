@@ -267,7 +267,9 @@ func (c *claim) finish(cause error) {
 		c.part.owner = nil
 	}
 	c.phase = phaseOver
-	c.m.claims.remove(c.part.at)
+	if c.m.claims.get(c.part.at) == c {
+		c.m.claims.remove(c.part.at)
+	}
 }
 
 // lose takes a partition away from its owner.

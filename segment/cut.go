@@ -26,10 +26,6 @@ func (l *Log) Roll() {
 	if s == nil {
 		return
 	}
-	if l.reserved {
-		s.keep() // its holder goes on writing there: see Reservation
-		l.reserved = false
-	}
 	if s.base == l.next {
 		l.discard(s)
 		return
@@ -60,8 +56,12 @@ func (l *Log) discard(s *segment) {
 	l.reuse(s)
 }
 
-// leave makes the log have no active segment.
+// leave makes the log have no active segment. Whatever ends one comes by here, before its block may go back to the pool.
 func (l *Log) leave() {
+	if l.reserved {
+		l.active.keep() // the holder of the reservation goes on writing there: see Reservation
+		l.reserved = false
+	}
 	l.active, l.index, l.data, l.top, l.pos = nil, nil, nil, 0, 0
 }
 

@@ -14,10 +14,11 @@ import (
 //
 // Whose bytes. ReserveRun hands out the entries and bytes behind what is staged. They are the appender's alone (Log, shared state), and
 // it stages nothing else before it has called StageRun or Forgo: its duty. So nobody else writes or reads them, with one exception: the
-// segment may end meanwhile, by a Roll or a drop that the appender does for another reason. Then its block could go back to the pool,
-// and to another log. Roll sees that a reservation is out and keeps the segment (segment, Recycle): the block is left to the collector,
-// and what is written to it is seen by nobody, since a segment's end bounds what readers take for records. StageRun finds that the
-// active segment is another one, or that its end has moved (Unstage), and refuses; the records can then be moved to a new reservation.
+// segment may end meanwhile, by a Roll, a drop or an Unstage that the appender does for another reason. Then its block could go back to
+// the pool, and to another log. Whatever ends the active segment sees that a reservation is out and keeps the segment (leave; segment,
+// Recycle): the block is left to the collector, and what is written to it is seen by nobody, since a segment's end bounds what readers
+// take for records. StageRun finds that the active segment is another one, or that the place where the next record goes has moved
+// (Unstage), and refuses; the records can then be moved to a new reservation, also to one that overlaps.
 type Reservation struct {
 	seg   *segment // what it is in; nil if it is over
 	index []entry

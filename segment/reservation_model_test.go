@@ -46,6 +46,8 @@ func (x *machine) reserve(t *rapid.T) {
 		require.Equal(t, size-left, r.Bytes())
 	}
 	require.Nil(t, r.Fault())
+	in := x.l.Active()
+	x.meddle(t)
 	switch rapid.SampledFrom([]string{"stage", "stage", "forgo", "move"}).Draw(t, "end") {
 	case "forgo":
 		x.l.Forgo()
@@ -55,8 +57,12 @@ func (x *machine) reserve(t *rapid.T) {
 	case "move":
 		x.l.Roll()
 		require.False(t, x.l.StageRun(&r))
+	}
+	if !x.l.StageRun(&r) {
 		var to segment.Reservation
+		ended := x.l.Active() != in // or its records were taken back that came before
 		if len(made) == 0 || !x.reserveRun(t, &to, len(made), r.Bytes()) {
+			x.l.Forgo()
 			return
 		}
 		r.MoveTo(&to)
@@ -64,17 +70,33 @@ func (x *machine) reserve(t *rapid.T) {
 		require.Equal(t, len(made), to.Records())
 		for _, p := range places { // as a holder does who does not know yet
 			for i := range p {
-				p[i] = 0xee
+				if ended {
+					p[i] = 0xee
+				}
 			}
 		}
-		r = to
+		require.True(t, x.l.StageRun(&to))
 	}
-	require.True(t, x.l.StageRun(&r))
 	require.True(t, r.Over())
 	for _, m := range made {
 		m.rec.Offset, m.rec.Partition, m.rec.Timestamp, m.time = int64(x.m.staged()), x.cfg.Partition, x.m.newest, x.m.newest
 		x.m.recs = append(x.m.recs, m)
 	}
+}
+
+// meddle does what the appender may do while a reservation is out.
+func (x *machine) meddle(t *rapid.T) {
+	switch rapid.SampledFrom([]string{"", "", "", "unstage", "truncate", "publish"}).Draw(t, "meddle") {
+	case "unstage":
+		x.l.Unstage()
+		x.unstaged()
+	case "truncate":
+		x.l.TruncateBefore(x.m.next)
+		x.m.first = x.m.next
+	case "publish":
+		x.publish(t)
+	}
+	x.check(t)
 }
 
 // reserveRun is ReserveRun, and reports whether it succeeded.

@@ -121,6 +121,42 @@ func TestReservation_KeepsItsBlock(t *testing.T) {
 	}
 }
 
+// TestReservation_KeepsItsBlockInUnstage: the segment goes because records that were staged before are all it had.
+func TestReservation_KeepsItsBlockInUnstage(t *testing.T) {
+	for name, before := range map[string]int{"the only segment": 0, "one of two": 1} {
+		pool := segment.NewPool(0, 1<<20).Poison()
+		l := segment.NewLog(segment.Config{Pool: pool, SegmentRecords: 1})
+		puts(t, l, before)
+		require.NoError(t, l.Append(&segment.Record{Value: []byte("gone")}, 1))
+		var r segment.Reservation
+		require.NoError(t, l.ReserveRun(&r, 2, 20, 20, 1)) // the segment has no record left for it, so it gets one of its own
+		place := r.Next(9)
+		copy(place, "still our")
+		l.Unstage()
+		other := segment.NewLog(segment.Config{Pool: pool})
+		put(t, other, 1, "theirs")
+		require.Equal(t, "still our", string(place), name)
+		copy(place, "scribbled")
+		copy(r.Next(6), "record")
+		recs := make([]segment.Record, 2)
+		n, err := other.ReadAt(0, recs)
+		require.NoError(t, err)
+		require.Equal(t, 1, n)
+		require.Equal(t, "theirs", string(recs[0].Value), name)
+
+		require.False(t, l.StageRun(&r), name)
+		var to segment.Reservation
+		require.NoError(t, l.ReserveRun(&to, r.Records(), r.Bytes(), 20, 2))
+		r.MoveTo(&to)
+		require.True(t, l.StageRun(&to))
+		require.NoError(t, l.Publish())
+		n, err = l.ReadAt(uint64(before), recs)
+		require.NoError(t, err)
+		require.Equal(t, 2, n)
+		require.Equal(t, "scribbledrecord", string(recs[0].Value)+string(recs[1].Value), name)
+	}
+}
+
 // TestReservation_AfterUnstage: records that were staged before and are taken back leave no hole.
 func TestReservation_AfterUnstage(t *testing.T) {
 	l := segment.NewLog(segment.Config{Pool: segment.NewPool(0, 0)})

@@ -31,8 +31,9 @@ import (
 // Nothing is lost. Every record whose Append returned an offset is published, at the latest by the one who revokes the role.
 //
 // Made in place. The holder of a reservation writes to the log without the guard. It writes where nobody else does (segment.Reservation)
-// as long as nothing is staged behind it: no call of the Appender's stages anything while out is not nil, and whoever gives the role
-// away with a reservation out ends its segment first (abandon).
+// as long as nothing is staged behind it: no call of the Appender's stages anything while out is not nil, but the Commit of what is out,
+// and whoever gives the role away with a reservation out ends its segment first (abandon). Resume, which runs as a control, stages at the
+// most what was staged before the reservation and has been taken back: it ends where the reservation begins, or in another segment.
 //
 // Progress. A holder of the guard runs a bounded piece of work and never waits under it: an Append that needs room gives
 // the guard back first.
@@ -144,6 +145,11 @@ func (x *Appender) admitAny(ctx context.Context) error {
 	if x.out != nil {
 		return ErrReserved
 	}
+	return x.barred(ctx)
+}
+
+// barred says why the partition takes nothing now.
+func (x *Appender) barred(ctx context.Context) error {
 	if x.p.tooLate(ctx) {
 		return ErrDraining
 	}

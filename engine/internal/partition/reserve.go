@@ -19,9 +19,7 @@ func (x *Appender) Reserve(ctx context.Context, r *segment.Reservation, records,
 	if x.guard.CompareAndSwap(guardFree, guardHeld) {
 		if runPossible(records, bytes) && a.roomRecords >= int64(records) && a.roomBytes >= p.cost(int64(bytes), records) &&
 			p.state.Load() == stateExclusive {
-			if a.batch == 0 {
-				p.stamp()
-			}
+			p.stamp() // also within a batch: the records are to have the time of this call
 			if p.log.ReserveRun(r, records, bytes, p.recordMost(), a.now) == nil {
 				x.handOut(r)
 				x.leave()
@@ -41,6 +39,28 @@ func runPossible(records, bytes int) bool {
 	return records > 0 && bytes >= 0 && records <= segment.MaxRecordBytes/entryBytes && bytes <= segment.MaxRecordBytes
 }
 
+// runTooLarge says which limit a reservation is above that it will always be above: those of a batch, and, since all of it lies in one
+// block, the largest one. It comes before anything is dropped to make room.
+func (p *Partition) runTooLarge(records, bytes int) error {
+	switch {
+	case bytes > segment.MaxRecordBytes:
+		return &TooLargeError{Records: records, Size: int64(bytes), Limit: segment.MaxRecordBytes}
+	case !runPossible(records, bytes):
+		return &TooLargeError{Records: records, Size: int64(bytes)}
+	}
+	if err := p.batchTooLarge(int64(bytes), int64(bytes), records); err != nil {
+		return err
+	}
+	largest := p.cfg.Log.Pool.Largest()
+	if largest == 0 {
+		largest = segment.MaxRecordBytes + entryBytes
+	}
+	if beside := p.cost(0, records); int64(bytes) > largest-beside {
+		return &TooLargeError{Records: records, Size: int64(bytes), Limit: max(1, largest-beside)}
+	}
+	return nil
+}
+
 // handOut notes that a reservation is out. The caller holds the guard, and has looked that there is room.
 func (x *Appender) handOut(r *segment.Reservation) {
 	a := &x.p.a
@@ -58,10 +78,10 @@ func (x *Appender) takeBack(size int64, n int) {
 // reserve is Reserve when the short way is not open.
 func (x *Appender) reserve(ctx context.Context, r *segment.Reservation, records, bytes int) error {
 	p := x.p
-	if !runPossible(records, bytes) {
+	if records <= 0 || bytes < 0 {
 		return fmt.Errorf("%w: %d records of %d bytes together", ErrReservation, records, bytes)
 	}
-	if err := p.batchTooLarge(int64(bytes), int64(bytes), records); err != nil {
+	if err := p.runTooLarge(records, bytes); err != nil {
 		return err
 	}
 	for {
@@ -85,12 +105,10 @@ func (x *Appender) reserve(ctx context.Context, r *segment.Reservation, records,
 	}
 }
 
-// reserveHeld makes room and hands it out. The caller holds the guard.
+// reserveHeld makes room and hands it out; if it does not, nothing about which one is out has changed. The caller holds the guard.
 func (x *Appender) reserveHeld(r *segment.Reservation, records, bytes int) (verdict, error) {
 	p := x.p
-	if p.log.Unpublished() == 0 {
-		p.stamp()
-	}
+	p.stamp()
 	for {
 		v, err := p.makeRoom(int64(bytes), records)
 		if v == staged {
@@ -111,36 +129,51 @@ func (x *Appender) reserveHeld(r *segment.Reservation, records, bytes int) (verd
 
 // Commit makes the records of a reservation visible, and what was appended before, and returns the offset of the first. The reservation
 // is over, also if there is an error: then none of them will ever appear, unless it wraps ErrIndefinite. It waits, until ctx ends, only
-// if the records have to be moved.
+// if the records have to be moved. Until it returns nothing else can be appended.
 func (x *Appender) Commit(ctx context.Context, r *segment.Reservation) (first int64, err error) {
-	p := x.p
-	if !x.enter() {
-		r.End()
-		return -1, p.revokedCause()
+	for {
+		if !x.enter() {
+			r.End()
+			return -1, x.p.revokedCause()
+		}
+		first, v, err := x.commitHeld(ctx, r)
+		x.leave()
+		if v != noRoom {
+			return first, err
+		}
+		if err := x.waitForRoom(ctx, int64(r.Bytes()), r.Records()); err != nil {
+			x.Discard(r)
+			return -1, err
+		}
 	}
+}
+
+// commitHeld is one attempt of Commit. After noRoom the reservation is still out. The caller holds the guard.
+func (x *Appender) commitHeld(ctx context.Context, r *segment.Reservation) (first int64, v verdict, err error) {
+	p := x.p
 	if err := x.committable(ctx, r); err != nil {
 		x.discard(r)
-		x.leave()
-		return -1, err
+		return -1, refused, err
 	}
 	size, n := int64(r.Bytes()), r.Records()
-	first = int64(p.log.Staged())
-	if n > 0 && !p.log.StageRun(r) {
-		x.out = nil
-		x.leave()
-		return x.move(ctx, r)
-	}
-	x.takeBack(size, n)
-	if n == 0 {
+	switch {
+	case n == 0:
 		p.log.Forgo()
 		r.End()
+	case !p.log.StageRun(r):
+		if v, err := x.move(r); v == noRoom {
+			return -1, v, nil
+		} else if v == refused {
+			x.discard(r)
+			return -1, v, err
+		}
 	}
-	err = p.publish()
-	x.leave()
-	if err != nil {
-		return -1, err
+	x.takeBack(size, n)
+	first = int64(p.log.Staged()) - int64(n)
+	if err := p.publish(); err != nil {
+		return -1, refused, err
 	}
-	return first, nil
+	return first, staged, nil
 }
 
 // committable says what is in the way of a commit. The caller holds the guard.
@@ -154,22 +187,25 @@ func (x *Appender) committable(ctx context.Context, r *segment.Reservation) erro
 		}
 		return fmt.Errorf("%w: %w", ErrReservation, f)
 	}
-	x.out = nil // what follows looks whether one is out
-	err := x.admitAny(ctx)
-	x.out = r
-	return err
+	if r.Records() == 0 {
+		return x.p.unwritable() // it is a Flush
+	}
+	return x.barred(ctx)
 }
 
-// move commits the records of a reservation whose segment has ended.
-func (x *Appender) move(ctx context.Context, r *segment.Reservation) (first int64, err error) {
-	var to segment.Reservation
-	size, n := r.Bytes(), r.Records()
-	if err := x.reserve(ctx, &to, n, size); err != nil {
-		r.End()
-		return -1, err
+// move stages the records of a reservation whose segment has ended. Unless it returns staged, r is still the one that is out. The caller
+// holds the guard.
+func (x *Appender) move(r *segment.Reservation) (verdict, error) {
+	to := new(segment.Reservation)
+	v, err := x.reserveHeld(to, r.Records(), r.Bytes())
+	if v != staged {
+		return v, err
 	}
-	r.MoveTo(&to)
-	return x.Commit(ctx, &to)
+	r.MoveTo(to)
+	if !x.p.log.StageRun(to) {
+		panic("partition: a reservation that ends at once") // nobody else can have touched the log
+	}
+	return staged, nil
 }
 
 // Discard gives a reservation up. None of its records will ever appear.

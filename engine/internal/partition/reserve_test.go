@@ -5,17 +5,22 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/leatlog/leat/engine/internal/partition"
 	"github.com/leatlog/leat/engine/internal/retention"
+	"github.com/leatlog/leat/engine/internal/storage"
 	"github.com/leatlog/leat/segment"
+	"github.com/leatlog/leat/segment/vfs"
 )
 
 // made reserves room for the values and makes them there.
@@ -100,12 +105,13 @@ func TestReserve_Refuses(t *testing.T) {
 		records, bytes int
 		want           error
 	}{
-		"no record":             {0, 10, partition.ErrReservation},
-		"negative records":      {-1, 10, partition.ErrReservation},
-		"negative bytes":        {1, -1, partition.ErrReservation},
-		"more than can be":      {1 << 30, 1, partition.ErrReservation},
-		"more records than fit": {11, 1, partition.ErrTooLarge},
-		"more bytes than fit":   {1, 5000, partition.ErrTooLarge},
+		"no record":                {0, 10, partition.ErrReservation},
+		"negative records":         {-1, 10, partition.ErrReservation},
+		"negative bytes":           {1, -1, partition.ErrReservation},
+		"more records than can be": {1 << 30, 1, partition.ErrTooLarge},
+		"more bytes than can be":   {1, math.MaxInt, partition.ErrTooLarge},
+		"more records than fit":    {11, 1, partition.ErrTooLarge},
+		"more bytes than fit":      {1, 5000, partition.ErrTooLarge},
 	} {
 		var r segment.Reservation
 		err := x.Reserve(background, &r, c.records, c.bytes)
@@ -165,6 +171,197 @@ func TestReserve_Moves(t *testing.T) {
 	g.Advance(6)
 	require.NoError(t, second(x.Commit(background, made(t, x, "8"))))
 	require.Equal(t, []string{"6", "7", "8"}, values(t, p))
+}
+
+// TestReserve_LargerThanABlock: what can never lie in one piece of memory is refused as too large, and nothing is dropped for it.
+func TestReserve_LargerThanABlock(t *testing.T) {
+	for name, c := range map[string]struct {
+		memory         int64
+		records, bytes int
+	}{
+		"one record, memory is bounded":  {1 << 20, 1, 1 << 20},
+		"many records, with entries":     {0, 1 << 20, segment.MaxRecordBytes},
+		"many records without a byte":    {1 << 20, 1<<16 + 1, 0},
+		"many records, memory for bytes": {1 << 20, 1 << 15, 1<<19 + 1},
+	} {
+		p := start(t, setup{memory: c.memory, limits: retention.Limits{MaxBytes: segment.MaxRecordBytes + 1<<25}})
+		publish(t, p, 1)
+		x := appender(t, p)
+		err := x.Reserve(background, new(segment.Reservation), c.records, c.bytes)
+		var large *partition.TooLargeError
+		require.ErrorAs(t, err, &large, name)
+		require.Equal(t, c.records, large.Records, name)
+		require.EqualValues(t, c.bytes, large.Size, name)
+		require.Positive(t, large.Limit, name)
+		require.Len(t, values(t, p), 1, name)
+		require.NoError(t, second(x.Commit(background, made(t, x, "1"))), name)
+	}
+}
+
+// TestReserve_MoveWaits: a Commit that has to move its records may have to wait for memory. While it does the reservation is still the one
+// that is out; and what ends the wait without memory ends the reservation.
+func TestReserve_MoveWaits(t *testing.T) {
+	watchdog(t)
+	for name, c := range map[string]struct {
+		end  func(p, other part, x *partition.Appender, cancel func())
+		want error
+	}{
+		"memory comes": {func(_, other part, _ *partition.Appender, _ func()) {
+			_, next := other.Snapshot()
+			require.NoError(t, other.TruncateBefore(background, next))
+		}, nil},
+		"its ctx ends":        {func(_, _ part, _ *partition.Appender, cancel func()) { cancel() }, context.Canceled},
+		"the Appender closes": {func(_, _ part, x *partition.Appender, _ func()) { require.NoError(t, x.Close()) }, partition.ErrClosed},
+		"the partition ends":  {func(p, _ part, _ *partition.Appender, _ func()) { p.Close(errOver) }, errOver},
+	} {
+		pool := segment.NewPool(4096, 0)
+		p, other := start(t, setup{pool: pool}), start(t, setup{pool: pool})
+		publish(t, p, 1)
+		x := appender(t, p)
+		r := made(t, x, "1", "2")
+		require.NoError(t, p.TruncateBefore(background, 1), name)
+		publish(t, other, 1)
+		gate(t, other)
+
+		ctx, cancel := context.WithCancel(background)
+		result := make(chan error, 1)
+		go func() { result <- second(x.Commit(ctx, r)) }()
+		await(func() bool { return p.Stats().Blocked == 1 })
+		gone, ended := context.WithCancel(background)
+		ended()
+		require.ErrorIs(t, second(x.Append(gone, value("x"))), partition.ErrReserved, name)
+		require.ErrorIs(t, x.Reserve(gone, new(segment.Reservation), 1, 1), partition.ErrReserved, name)
+		c.end(p, other, x, cancel)
+		if err := <-result; c.want == nil {
+			require.NoError(t, err, name)
+			require.Nil(t, values(t, other))
+			r := p.Log().NewReader()
+			r.Seek(1)
+			require.Equal(t, segment.Ready, r.Refill())
+			var rec segment.Record
+			for _, want := range []string{"1", "2"} {
+				require.True(t, r.Next(&rec))
+				require.Equal(t, want, string(rec.Value))
+			}
+			r.Close()
+		} else {
+			require.ErrorIs(t, err, c.want, name)
+			_, next := p.Snapshot()
+			require.EqualValues(t, 1, next, name)
+		}
+		require.True(t, r.Over(), name)
+		cancel()
+		if name == "its ctx ends" {
+			_, next := other.Snapshot()
+			require.NoError(t, other.TruncateBefore(background, next))
+			require.NoError(t, second(x.Publish(background, value("after"))))
+		}
+	}
+}
+
+// TestReserve_Time: records have the time of Reserve, also if something was staged long before; or, if they have to be moved, that of Commit.
+func TestReserve_Time(t *testing.T) {
+	watchdog(t)
+	synctest.Test(t, func(t *testing.T) {
+		p := start(t, aged(10*time.Hour))
+		x := appender(t, p)
+		began := time.Now()
+		at := func(off uint64) time.Duration {
+			at, ok := p.Log().TimeOf(off)
+			require.True(t, ok)
+			return time.Duration(at - began.UnixNano())
+		}
+		for _, fresh := range []bool{true, false} { // by the long way and the short one
+			if !fresh {
+				require.NoError(t, x.Flush())
+			}
+			require.NoError(t, second(x.Append(background, value("staged"))))
+			time.Sleep(time.Minute)
+			r := made(t, x, "made")
+			time.Sleep(time.Minute)
+			require.NoError(t, second(x.Commit(background, r)))
+		}
+		require.Equal(t, []time.Duration{0, time.Minute, 2 * time.Minute, 3 * time.Minute}, []time.Duration{at(0), at(1), at(2), at(3)})
+		r := made(t, x, "moved")
+		time.Sleep(time.Minute)
+		require.NoError(t, p.TruncateBefore(background, 4))
+		require.NoError(t, second(x.Commit(background, r)))
+		require.Equal(t, 5*time.Minute, at(4))
+
+		r = made(t, x, "old")
+		time.Sleep(11 * time.Hour)
+		synctest.Wait()
+		require.Empty(t, values(t, p), "it does not keep others from their end")
+		require.NoError(t, second(x.Commit(background, r)))
+		require.Equal(t, 5*time.Minute+11*time.Hour, at(5))
+		require.NoError(t, x.Close())
+	})
+}
+
+// TestReserve_CommitOfNothing is a Flush, also while only handlers may publish.
+func TestReserve_CommitOfNothing(t *testing.T) {
+	watchdog(t)
+	p := start(t, setup{})
+	x := appender(t, p)
+	require.NoError(t, second(x.Append(background, value("0"))))
+	r, room := made(t, x), segment.Reservation{}
+	p.Drain()
+	require.NoError(t, second(x.Commit(background, r)))
+	require.ErrorIs(t, x.Reserve(background, &room, 1, 1), partition.ErrDraining)
+	require.NoError(t, x.Reserve(partition.WithOrigin(background, nil, false), &room, 1, 1))
+	copy(room.Next(1), "1")
+	require.ErrorIs(t, second(x.Commit(background, &room)), partition.ErrDraining)
+	require.Equal(t, []string{"0"}, values(t, p))
+}
+
+// TestReserve_FilesFail: what was staged before a reservation is taken back when the files fail, and with it the segment that it lies in.
+// Its holder goes on writing there; nobody else sees that. After Resume its records are behind those that have come back.
+func TestReserve_FilesFail(t *testing.T) {
+	watchdog(t)
+	for name, c := range map[string]struct {
+		kind vfs.OpKind
+		want []string
+	}{
+		"sync":  {vfs.OpSync, []string{"staged", "scribbled", "another"}},
+		"write": {vfs.OpWrite, []string{"scribbled", "another"}},
+	} {
+		for _, before := range []int{0, 1} {
+			f, pool := newFaults(), segment.NewPool(0, 1<<20)
+			p := keep(t, f, storage.Always, setup{pool: pool})
+			other := start(t, setup{pool: pool})
+			publish(t, p, before)
+			x := appender(t, p)
+			require.NoError(t, second(x.Append(background, value("staged"))))
+			var r segment.Reservation
+			require.NoError(t, x.Reserve(background, &r, 2, 20))
+			place := r.Next(9)
+			f.set(c.kind, &vfs.Fault{Err: errors.New("broken")})
+			require.ErrorIs(t, x.Flush(), storage.ErrReadOnly)
+			_, err := other.Publish(background, value("somebody else's"))
+			require.NoError(t, err)
+			copy(place, "scribbled")
+			f.set(c.kind, nil)
+			require.NoError(t, p.Resume(background), name)
+			copy(r.Next(7), "another")
+			first, err := x.Commit(background, &r)
+			require.NoError(t, err, name)
+			want := append(numbers(before), c.want...)
+			require.EqualValues(t, len(want)-2, first)
+			require.Equal(t, want, values(t, p), "%s after %d", name, before)
+			require.Equal(t, []string{"somebody else's"}, values(t, other), "%s after %d", name, before)
+			require.NoError(t, x.Close())
+			p = p.reopen(t, f, storage.Always, setup{})
+			require.Equal(t, want, values(t, p), name)
+		}
+	}
+}
+
+// numbers returns the values that publish publishes first.
+func numbers(n int) (all []string) {
+	for i := range n {
+		all = append(all, fmt.Sprint(i))
+	}
+	return all
 }
 
 // TestReserve_Abandoned: whoever has the partition next does not write where the holder of a reservation may still do.

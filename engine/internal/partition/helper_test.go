@@ -53,6 +53,16 @@ type part struct {
 
 func start(t testing.TB, s setup) part {
 	t.Helper()
+	if s.workers == nil {
+		s.workers = newWorkers(t, 2)
+	}
+	p, stop := launch(s)
+	t.Cleanup(stop)
+	return p
+}
+
+// launch is start for who calls stop himself, and has workers.
+func launch(s setup) (p part, stop func()) {
 	if s.slots == 0 {
 		s.slots = 64
 	}
@@ -62,11 +72,8 @@ func start(t testing.TB, s setup) part {
 	if s.pool == nil {
 		s.pool = segment.NewPool(s.memory, 1<<20)
 	}
-	if s.workers == nil {
-		s.workers = newWorkers(t, 2)
-	}
 	clock := atomicx.NewClock()
-	p := partition.New(partition.Config{
+	run := partition.New(partition.Config{
 		Index:          7,
 		Limits:         s.limits,
 		OnFull:         s.onFull,
@@ -79,16 +86,15 @@ func start(t testing.TB, s setup) part {
 		Store:          s.store,
 		Loaded:         s.loaded,
 	})
-	go p.Run()
-	t.Cleanup(func() {
-		p.Close(errOver)
-		<-p.Done()
-		p.Free()
+	go run.Run()
+	return part{run, s.pool, s.workers}, func() {
+		run.Close(errOver)
+		<-run.Done()
+		run.Free()
 		if s.store != nil {
 			_ = s.store.Close()
 		}
-	})
-	return part{p, s.pool, s.workers}
+	}
 }
 
 func newWorkers(t testing.TB, n int) *dispatch.Pool {

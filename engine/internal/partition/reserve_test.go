@@ -364,6 +364,36 @@ func numbers(n int) (all []string) {
 	return all
 }
 
+// TestReserve_OverKeepsNoBlock: once a reservation is over, however, the memory that it was in is used again.
+func TestReserve_OverKeepsNoBlock(t *testing.T) {
+	for name, end := range map[string]func(x *partition.Appender, r *segment.Reservation) error{
+		"discarded":           func(x *partition.Appender, r *segment.Reservation) error { x.Discard(r); return nil },
+		"committed":           func(x *partition.Appender, r *segment.Reservation) error { return second(x.Commit(background, r)) },
+		"committed, empty":    func(x *partition.Appender, r *segment.Reservation) error { return second(x.Commit(background, r)) },
+		"refused":             func(x *partition.Appender, r *segment.Reservation) error { r.Next(100); return nil },
+		"refused, and closed": func(x *partition.Appender, r *segment.Reservation) error { r.Next(100); return nil },
+	} {
+		p := start(t, setup{})
+		publish(t, p, 1)
+		x := appender(t, p)
+		r := new(segment.Reservation)
+		require.NoError(t, x.Reserve(background, r, 1, 10))
+		if name != "committed, empty" {
+			r.Next(5)
+		}
+		require.NoError(t, end(x, r), name)
+		if r.Fault() != nil {
+			require.ErrorIs(t, second(x.Commit(background, r)), partition.ErrReservation, name)
+		}
+		if name == "refused, and closed" {
+			require.NoError(t, x.Close())
+		}
+		_, next := p.Snapshot()
+		require.NoError(t, p.TruncateBefore(background, next))
+		require.EqualValues(t, 4096, p.pool.Kept(), name)
+	}
+}
+
 // TestReserve_Abandoned: whoever has the partition next does not write where the holder of a reservation may still do.
 func TestReserve_Abandoned(t *testing.T) {
 	watchdog(t)

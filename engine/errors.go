@@ -70,7 +70,8 @@ var (
 	// ErrExclusive is returned by a publish, and by a second Appender, while the partition has an Appender.
 	ErrExclusive = partition.ErrExclusive
 
-	// ErrReserved is returned by an Appender's calls while its Reservation is out: end that with Commit or Discard.
+	// ErrReserved is returned by an Appender's Append, Publish, AppendBatch and Reserve while its Reservation is out: end that with Commit
+	// or Discard.
 	ErrReserved = partition.ErrReserved
 
 	// ErrReservation is returned by Reserve for a size that makes no sense, and by the Commit of a Reservation that is over, or in which

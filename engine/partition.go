@@ -188,5 +188,6 @@ func (a *Appender) AppendBatch(ctx context.Context, rs []Record) (int, error) {
 // is ErrIndefinite it may be found later.
 func (a *Appender) Flush() error { return a.x.Flush() }
 
-// Close flushes and gives the partition back to everybody. A Reservation that is out is over. Closing again does nothing.
+// Close flushes and gives the partition back to everybody. A Reservation that is out does not hold it up: what was made in it will never
+// appear, its Commit fails with ErrClosed, and writing to it, maybe on another goroutine, does no harm. Closing again does nothing.
 func (a *Appender) Close() error { return a.x.Close() }

@@ -32,8 +32,8 @@ type Reservation struct {
 }
 
 // Reserve hands out room for at most so many records, whose keys and values are at most bytes together. There is one Reservation at a time:
-// until its Commit or Discard, Append, Publish, AppendBatch and Reserve fail with ErrReserved. What was appended before is not made
-// visible by Reserve, but by Flush, also while it is out, or by Commit. The next Reserve hands out the same Reservation again, so do not
+// until its Commit or Discard, Append, Publish, AppendBatch and Reserve fail with ErrReserved. What was appended before becomes
+// visible by Flush, also while it is out, by Commit, or earlier, if Reserve has to make room. The next Reserve hands out the same Reservation again, so do not
 // call anything on one after its end from where another may be out.
 //
 // Under Block it waits for room as Append does, until ctx ends; ctx is not looked at where there is room. Room that is not used in the end

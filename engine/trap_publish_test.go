@@ -171,7 +171,7 @@ func TestBUG011_CancelWhileWaitingForRoom(t *testing.T) {
 	require.Equal(t, int64(64*n), read+refused.Load()+cancelled.Load())
 	require.Zero(t, p.Stats().Blocked)
 	await(func() bool { return p.Stats().InHandover == 0 }) // what was given up is found so by the partition's goroutine
-	numbers(t, p, 3) // it goes on
+	numbers(t, p, 3)                                        // it goes on
 }
 
 // TestBUG017: the log has its own bytes. Publishers write over theirs as soon as the call returns; what readers hold for as

@@ -61,7 +61,8 @@ const (
 // # Shared state
 //
 //	end   stored by the appender, loaded by readers: open, then where the segment ends
-//	pins  count of pins (Add by readers), pinsKept (CAS by readers), pinsDead (CAS by the appender from 0)
+//	pins  count of pins (Add by readers), pinsKept (CAS by readers, and by the appender for a Reservation), pinsDead (CAS by the
+//	      appender from 0)
 //	block immutable until the segment is dead; a reader touches it only between pin and unpin, or after keep
 //	cold  nil, or that the block is not there yet; stored as nil by the reader who has loaded it: see chill
 //
@@ -78,7 +79,7 @@ const (
 // on a dead segment changes the count and nothing else, since kill is called once.
 //
 // A segment that kill could not take is left to the collector, with its block: whoever holds a pin or a view keeps the
-// memory alive through it, and nobody writes to it again.
+// memory alive through it, and nobody writes to it again, but the holder of a Reservation, where no record is.
 //
 // Progress. pin, unpin, and kill are wait-free. keep is lock-free: its CAS fails only because another reader or the kill
 // moved the word.

@@ -177,6 +177,45 @@ func TestReservation_AfterUnstage(t *testing.T) {
 	require.Equal(t, "next", string(recs[1].Value))
 }
 
+// TestReservation_MovesWithinItsSegment: to a place that overlaps its own, in front of it, where what was staged has been taken back. The
+// records get the time of the new place. That what was staged had no byte makes no difference.
+func TestReservation_MovesWithinItsSegment(t *testing.T) {
+	for _, gone := range []string{"", "x", "longer than all the rest"} {
+		l := segment.NewLog(segment.Config{Pool: segment.NewPool(0, 0)})
+		puts(t, l, 1)
+		in := l.Active()
+		require.NoError(t, l.Append(&segment.Record{Value: []byte(gone)}, 1))
+		var r segment.Reservation
+		require.NoError(t, l.ReserveRun(&r, 3, 20, 20, 10))
+		copy(r.Next(5), "first")
+		copy(r.NextKey([]byte("key"), 6), "second")
+		r.NextKey([]byte{}, 0)
+		l.Unstage()
+		require.False(t, l.StageRun(&r), "%q", gone)
+		var to segment.Reservation
+		require.Nil(t, to.Next(1), "before it is one")
+		require.NoError(t, l.ReserveRun(&to, r.Records(), r.Bytes(), 20, 30))
+		require.Nil(t, to.Fault())
+		r.MoveTo(&to)
+		require.True(t, l.StageRun(&to))
+		require.NoError(t, l.Publish())
+		require.Same(t, in, l.Active())
+		recs := make([]segment.Record, 4)
+		n, err := l.ReadAt(0, recs)
+		require.NoError(t, err)
+		require.Equal(t, 4, n)
+		require.Equal(t, "0 first second ", string(recs[0].Value)+" "+string(recs[1].Value)+" "+string(recs[2].Value)+" "+string(recs[3].Value))
+		require.Nil(t, recs[1].Key)
+		require.Equal(t, "key", string(recs[2].Key))
+		require.NotNil(t, recs[3].Key)
+		for off, want := range []int64{0, 30, 30, 30} {
+			at, ok := l.TimeOf(uint64(off))
+			require.True(t, ok)
+			require.Equal(t, want, at, "%q", gone)
+		}
+	}
+}
+
 func TestReservation_AtTheEnd(t *testing.T) {
 	l := segment.NewLog(segment.Config{First: segment.MaxOffset - 1, Pool: segment.NewPool(0, 0)})
 	var r segment.Reservation

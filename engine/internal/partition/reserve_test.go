@@ -259,6 +259,24 @@ func TestReserve_MoveWaits(t *testing.T) {
 	}
 }
 
+// TestReserve_MoveRefused: under Reject a Commit that has to move its records does not wait for memory either, and the reservation is over.
+func TestReserve_MoveRefused(t *testing.T) {
+	watchdog(t)
+	pool := segment.NewPool(4096, 0)
+	p, other := start(t, setup{pool: pool, onFull: partition.Reject}), start(t, setup{pool: pool})
+	publish(t, p, 1)
+	x := appender(t, p)
+	r := made(t, x, "1", "2")
+	require.NoError(t, p.TruncateBefore(background, 1))
+	publish(t, other, 1)
+	require.ErrorIs(t, second(x.Commit(background, r)), partition.ErrFull)
+	require.True(t, r.Over())
+	require.NoError(t, other.TruncateBefore(background, 1))
+	first, err := x.Commit(background, made(t, x, "3"))
+	require.NoError(t, err)
+	require.EqualValues(t, 1, first)
+}
+
 // TestReserve_Time: records have the time of Reserve, also if something was staged long before; or, if they have to be moved, that of Commit.
 func TestReserve_Time(t *testing.T) {
 	watchdog(t)

@@ -6,11 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"strconv"
 	"testing"
 
-	"github.com/leatlog/leat/engine/internal/dispatch"
 	"github.com/leatlog/leat/internal/atomicx"
 	"github.com/leatlog/leat/internal/explore"
 )
@@ -18,9 +15,7 @@ import (
 // TestExplore_Drain: once a barrier that was sent after Drain is through, nothing comes into the log any more, in whatever way
 // it was on its way; and each publisher was told which of the two it was.
 func TestExplore_Drain(t *testing.T) {
-	pool := dispatch.NewPool(1, nil)
-	pool.Close()
-	ctx := context.Background()
+	pool, ctx := noWorkers(), context.Background()
 	definite := func(err error) {
 		explore.Assert(err == nil || errors.Is(err, ErrDraining) || errors.Is(err, ErrFull), "error %v", err)
 	}
@@ -75,16 +70,16 @@ func TestExplore_Drain(t *testing.T) {
 	async := func(x *explored, id int) func() {
 		return unwaited(x, id, func() error { return x.PublishAsync(ctx, record(id), nil) })
 	}
-	var scenarios []explore.Scenario
+	var scenarios []roleScenario
 	for name, how := range map[string]func(x *explored, id int) func(){"publish": publish, "batch": batch, "try": try, "async": async} {
 		scenarios = append(scenarios,
-			explore.Scenario{Name: name, Setup: func(s *explore.S) {
+			roleScenario{name, 2, func(s *explore.S) {
 				setup(s, 2, func(x *explored) {
 					s.Go("publisher0", how(x, 0))
 					s.Go("publisher1", how(x, 1))
 				})
 			}},
-			explore.Scenario{Name: name + " while the role is taken", Setup: func(s *explore.S) {
+			roleScenario{name + " while the role is taken", 2, func(s *explore.S) {
 				setup(s, 2, func(x *explored) {
 					s.Go("publisher", how(x, 0))
 					taken(s, x)
@@ -92,7 +87,7 @@ func TestExplore_Drain(t *testing.T) {
 			}})
 	}
 	scenarios = append(scenarios,
-		explore.Scenario{Name: "async in a stream", Setup: func(s *explore.S) {
+		roleScenario{"async in a stream", 2, func(s *explore.S) {
 			setup(s, 1, func(x *explored) {
 				x.streamAfter = -1
 				x.ring.TakeIdle()
@@ -100,7 +95,7 @@ func TestExplore_Drain(t *testing.T) {
 				s.Go("publisher", async(x, 0))
 			})
 		}},
-		explore.Scenario{Name: "async with the role on loan", Setup: func(s *explore.S) {
+		roleScenario{"async with the role on loan", 2, func(s *explore.S) {
 			setup(s, 1, func(x *explored) {
 				x.streamAfter = -1
 				x.alone.Store(1)
@@ -109,7 +104,7 @@ func TestExplore_Drain(t *testing.T) {
 				s.Go("publisher", async(x, 0))
 			})
 		}},
-		explore.Scenario{Name: "append", Setup: func(s *explore.S) {
+		roleScenario{"append", 2, func(s *explore.S) {
 			setup(s, 1, func(x *explored) {
 				s.Go("appender", func() {
 					a, err := x.Appender(ctx)
@@ -126,16 +121,5 @@ func TestExplore_Drain(t *testing.T) {
 				})
 			})
 		}})
-	for _, sc := range scenarios {
-		t.Run(sc.Name, func(t *testing.T) {
-			o := explore.Options{Bound: 3, MaxSchedules: 100_000_000}
-			if testing.Short() {
-				o.Bound--
-			}
-			if more, err := strconv.Atoi(os.Getenv("LEAT_EXPLORE_BOUND")); err == nil {
-				o.Bound = more
-			}
-			explore.Run(t, o, sc)
-		})
-	}
+	exploreAll(t, scenarios) // .ci/run goes one further
 }

@@ -150,14 +150,14 @@ func ringOf(capacity int, sizes ...[]int) func(s *explore.S) {
 }
 
 var ringScenarios = []scenario{
-	{"ring: one producer, empty and full", 4, ringOf(2, []int{1, 1, 1})},
+	{"ring: one producer, empty and full", 3, ringOf(2, []int{1, 1, 1})},
 	{"ring: two producers", 5, ringOf(2, []int{1}, []int{1})},
 	{"ring: two producers wrap", 3, ringOf(2, []int{1, 1}, []int{1, 1})},
-	{"ring: three producers for two slots", 4, ringOf(2, []int{1}, []int{1}, []int{1})},
+	{"ring: three producers for two slots", 3, ringOf(2, []int{1}, []int{1}, []int{1})},
 	{"ring: claims of many slots", 4, ringOf(2, []int{2, 2})},
-	{"ring: claims of many and of one", 4, ringOf(2, []int{2}, []int{1, 1})},
-	{"ring: claims that wrap", 4, ringOf(4, []int{3, 3}, []int{1})},
-	{"ring: a producer in line is served", 4, func(s *explore.S) {
+	{"ring: claims of many and of one", 3, ringOf(2, []int{2}, []int{1, 1})},
+	{"ring: claims that wrap", 3, ringOf(4, []int{3, 3}, []int{1})},
+	{"ring: a producer in line is served", 3, func(s *explore.S) {
 		// The claim of the whole ring must wait for the others; small ones that do not wait in line come as often as they can.
 		x := newRingRun(2, 2)
 		s.Go("large", x.producer(0, 2))
@@ -236,7 +236,7 @@ var ringScenarios = []scenario{
 		s.Go("consumer", x.consume)
 		s.Finally(func() error { return x.whole(came[:]...)() })
 	}},
-	{"ring: close against producers in line", 4, func(s *explore.S) {
+	{"ring: close against producers in line", 3, func(s *explore.S) {
 		x := newRingRun(2, 2)
 		for i := range 2 {
 			x.publish(first(x.r.TryClaim(1)), 1, 2, uint64(i))

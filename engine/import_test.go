@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"sync"
 	"testing"
 	"time"
 
@@ -85,21 +84,12 @@ func TestImport_Anything(t *testing.T) {
 func TestImport_LeaksNothing(t *testing.T) {
 	boom := errors.New("boom")
 	for n := 1; ; n++ {
-		failed := false
-		var mu sync.Mutex
-		nth := vfs.Nth(n, vfs.Fault{Err: boom}, everyOp...)
 		m := vfs.NewMem()
-		fsys := &counting{FS: vfs.NewFaulty(m, func(o vfs.Op) *vfs.Fault {
-			mu.Lock()
-			defer mu.Unlock()
-			f := nth(o)
-			failed = failed || f != nil
-			return f
-		}), open: map[*counted]string{}}
+		fsys, failed := vfs.FailNth(n, m, boom)
 		err := importSome(fsys)
-		require.Empty(t, fsys.left(), "operation %d", n)
+		require.Empty(t, fsys.Left(), "operation %d", n)
 		e := on(t, m, engine.Config{PositionsEvery: time.Hour})
-		if !failed {
+		if !failed() {
 			require.NoError(t, err)
 			holds(t, topicOf(t, e, "t"), 100)
 			return

@@ -3,10 +3,8 @@ package disk_test
 import (
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -16,80 +14,16 @@ import (
 	"github.com/leatlog/leat/segment/vfs"
 )
 
-// counting is a file system that knows what is open.
-type counting struct {
-	vfs.FS
-	mu   sync.Mutex
-	open map[*counted]string
-}
-
-type counted struct {
-	vfs.File
-	io.Closer
-	of *counting
-}
-
-func (c *counting) add(name string, f vfs.File, err error) (vfs.File, error) {
-	if err != nil {
-		return nil, err
-	}
-	x := &counted{f, f, c}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.open[x] = name
-	return x, nil
-}
-
-func (c *counting) Create(name string) (vfs.File, error) {
-	f, err := c.FS.Create(name)
-	return c.add(name, f, err)
-}
-
-func (c *counting) Open(name string) (vfs.File, error) {
-	f, err := c.FS.Open(name)
-	return c.add(name, f, err)
-}
-
-func (c *counting) OpenRead(name string) (vfs.File, error) {
-	f, err := c.FS.OpenRead(name)
-	return c.add(name, f, err)
-}
-
-func (c *counting) Lock(name string) (io.Closer, error) {
-	l, err := c.FS.Lock(name)
-	if err != nil {
-		return nil, err
-	}
-	x := &counted{nil, l, c}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.open[x] = name
-	return x, nil
-}
-
-func (f *counted) Close() error {
-	f.of.mu.Lock()
-	delete(f.of.open, f)
-	f.of.mu.Unlock()
-	return f.Closer.Close()
-}
-
 // TestLog_LeaksNothing fails each operation in turn of all that a log does, and looks whether files are left open, or lie around.
 func TestLog_LeaksNothing(t *testing.T) {
 	boom := errors.New("boom")
 	for n := 1; ; n++ {
-		failed := false
-		nth := vfs.Nth(n, vfs.Fault{Err: boom}, allOps...)
 		m := vfs.NewMem()
-		fsys := &counting{FS: vfs.NewFaulty(m, func(o vfs.Op) *vfs.Fault {
-			f := nth(o)
-			failed = failed || f != nil
-			return f
-		}), open: map[*counted]string{}}
+		fsys, failed := vfs.FailNth(n, m, boom)
 		c := small(fsys)
 		err := live(c)
-		require.Empty(t, fsys.open, "operation %d: %v", n, err)
-		if !failed {
+		require.Empty(t, fsys.Left(), "operation %d: %v", n, err)
+		if !failed() {
 			return
 		}
 		require.ErrorIs(t, err, boom, "operation %d", n)
@@ -106,12 +40,9 @@ func TestLog_LeaksNothing(t *testing.T) {
 		slices.Sort(want)
 		require.Equal(t, want, names, "operation %d", n)
 		require.NoError(t, l.Close())
-		require.Empty(t, fsys.open)
+		require.Empty(t, fsys.Left())
 	}
 }
-
-var allOps = []vfs.OpKind{vfs.OpCreate, vfs.OpOpen, vfs.OpRename, vfs.OpRemove, vfs.OpList, vfs.OpMkdir, vfs.OpStat, vfs.OpSyncDir,
-	vfs.OpLock, vfs.OpRead, vfs.OpWrite, vfs.OpSync, vfs.OpTruncate, vfs.OpAllocate}
 
 // live does all that a log can do. What fails is tried again once, after a Resume, and noted.
 func live(c disk.Config) (all error) {

@@ -59,10 +59,11 @@ type Point struct {
 type Ending string
 
 const (
-	Found    Ending = "found"     // the knee lies between Knee and Above
-	TooHigh  Ending = "too high"  // already the first rate missed, and lower ones down to a thousandth of it
-	NoLimit  Ending = "no limit"  // the rate To met, or the highest at which there can be a run
-	OutOfRun Ending = "runs used" // the search was not over: the knee lies between Knee and Above, or above Knee if Above is 0
+	Found    Ending = "found"       // the knee lies between Knee and Above
+	TooHigh  Ending = "too high"    // already the first rate missed, and lower ones down to a thousandth of it
+	NoLimit  Ending = "no limit"    // the rate To met, or the highest at which there can be a run
+	Cut      Ending = "interrupted" // by an error, or the end of ctx: as with OutOfRun
+	OutOfRun Ending = "runs used"   // the search was not over: the knee lies between Knee and Above, or above Knee if Above is 0
 )
 
 // Knee is what a search found.
@@ -92,6 +93,9 @@ func (k Knee) String() string {
 	}
 	if k.Why != "" {
 		text += ": " + k.Why
+	}
+	if k.Ending == Cut {
+		text += "; the search was not over when it was interrupted"
 	}
 	if k.Ending == OutOfRun {
 		text += "; the search was not over when its runs were used up"
@@ -166,6 +170,8 @@ func Find(ctx context.Context, c Config, run func(ctx context.Context, rate floa
 	switch refused := s.refused(high); {
 	case errors.Is(err, errUsed):
 		k.Ending, err = OutOfRun, nil
+	case err != nil:
+		k.Ending = Cut
 	case low == 0:
 		k.Ending = TooHigh
 		if err == nil && s.c.Least >= s.c.From*downTo {

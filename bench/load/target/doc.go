@@ -58,6 +58,6 @@ func onlySync(target string, s load.Scenario) error {
 }
 
 func tooManyAppenders(s load.Scenario) error {
-	return fmt.Errorf("%w: publish appender gives a partition to one producer, so that %d producers need at least %d partitions, not %d",
-		load.ErrUnsupported, s.Producers, s.Producers, s.Partitions)
+	return fmt.Errorf("%w: publish %s gives a partition to one producer, so that %d producers need at least %d partitions, not %d",
+		load.ErrUnsupported, s.Publish, s.Producers, s.Producers, s.Partitions)
 }

@@ -141,6 +141,7 @@ func TestRun_WrongUse(t *testing.T) {
 		`-wait "foo": leat knows park, yield, spin`:                                                         {"-wait", "foo"},
 		`-publish "async": mutexlog knows sync`:                                                             {"-engine", "mutexlog", "-publish", "async"},
 		"3 producers need at least 3 partitions, not 2":                                                     {"-publish", "appender"},
+		"publish reserve gives a partition to one producer":                                                 {"-publish", "reserve"},
 		"-engine chan has no consumer groups, and -scenario churn needs them: -engine leat has":             {"-engine", "chan", "-scenario", "churn"},
 		"-members is for scenarios with a group: -scenario group, shared, churn, slow-consumer, redelivery": {"-members", "3"},
 		"-readers is not for scenarios with a group, such as group: they have -members, and -poll":          {"-scenario", "group", "-readers", "1"},

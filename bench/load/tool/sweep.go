@@ -150,6 +150,9 @@ func (o *options) sweep(ctx context.Context, c sweep.Config, stdout, stderr io.W
 			return sweep.Outcome{}, err
 		}
 		wrong = wrong || res.Faults.Any()
+		if res.Interrupted {
+			return sweep.Outcome{}, context.Canceled // it says nothing about its rate
+		}
 		_, met := o.slo.Check(res.Figure)
 		return sweep.Outcome{Met: met && res.RateHeld && res.Scheduled > 0 && !res.Faults.Any(), Result: res}, nil
 	})

@@ -38,7 +38,12 @@ func TestOpen_ReadOnlyWithoutFiles(t *testing.T) {
 // TestOpen_ReadOnlyBesideItsOwner opens a log for reading only while its owner does something between any two looks at the files.
 // Nothing of that is damage.
 func TestOpen_ReadOnlyBesideItsOwner(t *testing.T) {
+	x := &later{}
 	for name, do := range map[string]func(l *disk.Log){
+		"begins a roll":    func(l *disk.Log) { rolled(t, l, x, 3) },
+		"finishes a roll":  func(l *disk.Log) { x.run() },
+		"rolls and writes": func(l *disk.Log) { rolled(t, l, x, 3); x.run(); write(t, l, 2, l.Next()+2) },
+
 		"writes": func(l *disk.Log) {
 			write(t, l, 2, l.Next()+2)
 			write(t, l, 2, l.Next()+2) // which says that the one before is safe
@@ -54,11 +59,16 @@ func TestOpen_ReadOnlyBesideItsOwner(t *testing.T) {
 			for n := 1; ; n++ {
 				m := vfs.NewMem()
 				c := small(m)
-				c.SegmentBytes = 1 << 20 // more than is read at once
+				c.SegmentBytes = 300_000 // more than is read at once
+				c.Behind = x.behind
+				x.rests = nil
 				l := open(t, c)
 				write(t, l, 2, 50)
 				require.NoError(t, l.Roll())
 				write(t, l, 2, 100)
+				if name == "finishes a roll" {
+					rolled(t, l, x, 3)
+				}
 				reached, opened := false, false
 				nth := vfs.Nth(n, vfs.Fault{}, vfs.OpList, vfs.OpOpen, vfs.OpRead)
 				seen, err := disk.Open(dir, disk.Config{ReadOnly: true, FS: vfs.NewFaulty(m, func(o vfs.Op) *vfs.Fault {

@@ -30,6 +30,11 @@ const (
 	flawForgetEnd                         // a log without records begins at First again
 	flawTrimKeepsLow                      // the state says less than what was removed
 	flawSkipFrame                         // recovery passes over a bad frame
+	flawSkipRoll                          // a sync passes over the roll that is not finished
+	flawNameFirst                         // the next file gets its name before the one that is full is sealed
+	flawNextGap                           // the next file is taken over though the one before is torn
+	flawNextUnsafe                        // what is taken over from it is not made safe
+	flawNextLost                          // it is never taken over
 	flaws                = iota
 )
 

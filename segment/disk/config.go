@@ -49,6 +49,11 @@ type Config struct {
 	// Now is the clock for the time at which files were made, in ns since the Unix epoch. Nil means the system's.
 	Now func() int64
 
+	// Behind has the rest of a roll run, on another goroutine and soon: Write goes on in the next file meanwhile, instead of waiting
+	// until the one that is full has been sealed. Sync, Trim, Close and the next roll do it themselves if they come first. Nil means that
+	// Write does it.
+	Behind func(rest func())
+
 	// epoch is what the epochs of a log that is not there yet begin after.
 	epoch uint64
 

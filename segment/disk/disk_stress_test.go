@@ -25,6 +25,7 @@ func TestLog_StressAllAtOnce(t *testing.T) {
 		if c.FS == (vfs.OS{}) {
 			c.SegmentBytes *= 16 // rolls are slow there
 		}
+		c.Behind = func(rest func()) { go rest() }
 		l := open(t, c)
 		var wg sync.WaitGroup
 		var done atomic.Bool

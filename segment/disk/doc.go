@@ -7,11 +7,13 @@
 //	LOCK                         one opener at a time
 //	state                        where the log begins, and up to where it was safe when that was written
 //	00000000000000000000.leat    records from offset 0 on, sealed: its end says so, and has an index
-//	00000000000000004711.leat    the records from 4711 on: the active file, longer than what is in it
+//	00000000000000004711.leat    the records from 4711 on: the active file, longer than what is in it; while the one
+//	                             before is being sealed it still has .tmp behind its name
 //
 // One goroutine at a time, the appender, calls Write with batches of records; each becomes one frame (package frame), by one
 // write. Sync makes safe what has been written; it may be called beside Write, and then is for what was written before. Roll
-// seals the active file and begins the next; Write does so when the file is full. Trim drops whole files at the front.
+// seals the active file and begins the next; Write does so when the file is full, or with Config.Behind leaves sealing to
+// another goroutine and goes on. Trim drops whole files at the front.
 //
 // # Two words
 //
@@ -20,7 +22,8 @@
 //
 // # Opening
 //
-// Open reads the head and the end of each file, and from front to back only one that was not sealed: the last. Where its
+// Open reads the head and the end of each file, and from front to back only one that was not sealed: the last (and the one
+// behind it, if it did not have its name yet). Where its
 // frames end there may be the torn rest of a write; that is cut off, and reported. But if anything shows that records there
 // had been safe (a later frame that says so, the state, a later file), it is damage: Open refuses with a *CorruptError, and
 // changes and deletes nothing. Salvage then copies what is sound into a new directory, and lists what is not.

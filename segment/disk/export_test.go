@@ -11,6 +11,7 @@ var Flaws = map[string]Flaw{
 	"CutDamage": flawCutDamage, "NoRewrite": flawNoRewrite, "NoRecoverySync": flawNoRecoverySync, "SameEpoch": flawSameEpoch,
 	"StateInPlace": flawStateInPlace, "TrimUnsynced": flawTrimUnsynced, "NoChecksum": flawNoChecksum, "ForgetEnd": flawForgetEnd,
 	"TrimKeepsLow": flawTrimKeepsLow, "SkipFrame": flawSkipFrame,
+	"SkipRoll": flawSkipRoll, "NameFirst": flawNameFirst, "NextGap": flawNextGap, "NextUnsafe": flawNextUnsafe, "NextLost": flawNextLost,
 }
 
 // FlawCount is how many there are.

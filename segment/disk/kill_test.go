@@ -37,9 +37,11 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// beKilled writes, syncs, trims and says what is durable, until it is killed.
+// beKilled writes, syncs, trims and says what is durable, and after a + what is written, until it is killed.
 func beKilled() error {
-	l, err := disk.Open(dir, small(vfs.OS{}))
+	c := small(vfs.OS{})
+	c.Behind = func(rest func()) { go rest() }
+	l, err := disk.Open(dir, c)
 	if err != nil {
 		return err
 	}
@@ -47,6 +49,7 @@ func beKilled() error {
 		if _, err := l.Write(batch(l.Next(), 1+n%7, 0)); err != nil {
 			return err
 		}
+		fmt.Printf("+%d\n", l.Next())
 		if n%3 == 0 {
 			durable, err := l.Sync()
 			if err != nil {
@@ -69,7 +72,7 @@ func TestKill(t *testing.T) {
 	self, err := os.Executable()
 	require.NoError(t, err)
 	t.Chdir(t.TempDir())
-	durable, epoch := uint64(0), uint64(0)
+	durable, written, epoch := uint64(0), uint64(0), uint64(0)
 	for range testkit.Rounds(*kills) {
 		cmd := exec.Command(self)
 		cmd.Env = append(os.Environ(), victim+"=1")
@@ -80,14 +83,18 @@ func TestKill(t *testing.T) {
 		require.True(t, lines.Scan(), "it does something")
 		_, err = disk.Open(dir, small(vfs.OS{}))
 		require.ErrorIs(t, err, disk.ErrLocked, "and keeps others out")
-		for range 1 + rand.IntN(60) {
+		for range 1 + rand.IntN(240) {
 			if !lines.Scan() {
 				break
 			}
 		}
 		require.NoError(t, cmd.Process.Kill())
 		for ok := true; ok; ok = lines.Scan() { // what it has still said counts
-			if n, err := strconv.ParseUint(lines.Text(), 10, 64); err == nil {
+			more, isWritten := strings.CutPrefix(lines.Text(), "+")
+			n, err := strconv.ParseUint(more, 10, 64)
+			if err == nil && isWritten {
+				written = max(written, n)
+			} else if err == nil {
 				durable = max(durable, n)
 			} else {
 				require.False(t, strings.HasPrefix(lines.Text(), "error"), lines.Text())
@@ -97,10 +104,12 @@ func TestKill(t *testing.T) {
 		l, err := disk.Open(dir, small(vfs.OS{}))
 		require.NoError(t, err)
 		require.GreaterOrEqual(t, l.Next(), durable)
+		require.GreaterOrEqual(t, l.Next(), written, "the system has it, whoever dies")
 		require.Greater(t, l.Epoch(), epoch)
 		epoch = l.Epoch()
 		requireHolds(t, l, l.First(), l.Next())
 		require.NoError(t, l.Abandon())
 	}
 	require.Positive(t, durable)
+	require.Positive(t, written)
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"path/filepath"
 	"strings"
@@ -49,7 +50,7 @@ type Log struct {
 	// trimming is held by whoever writes the state or removes files.
 	trimming sync.Mutex
 
-	// syncing is held by whoever syncs or seals the active file.
+	// syncing is held by whoever syncs or seals a file, and whoever finishes a roll.
 	syncing sync.Mutex
 
 	// mu guards the rest.
@@ -59,6 +60,7 @@ type Log struct {
 	next     uint64  // one past the last record written
 	durable  uint64  // everything below survives a power cut
 	epoch    uint64
+	rolling  *file // the file that is full while the active one does not have its name yet; nil if there is none
 	lives    int   // how often Resume has exchanged the files
 	err      error // why nothing can be written
 	closed   bool
@@ -75,13 +77,13 @@ type file struct {
 	head frame.Segment
 	seed frame.Seed
 
-	// f is the active file, open for writing. Readers open files for themselves.
+	// f is the active file, or the one that is full, open for writing; syncing's holder closes it. Readers open files for themselves.
 	f vfs.File
 
 	// allocated is the length of the active file. It belongs to writing's holder.
 	allocated int64
 
-	// Guarded by the log's mu if the file is active; otherwise immutable.
+	// Guarded by the log's mu. Once the file is not active only sealed and temp change.
 	end          uint64 // one past the last record
 	size         int64  // where the frames end
 	index        index
@@ -89,6 +91,27 @@ type file struct {
 	sum          frame.Sum // of all records, if summed
 	summed       bool      // false if some are lost, or the seal does not say it
 	sealed       bool
+	temp         bool // it does not have its name yet: see roll
+}
+
+// path returns the name that the file has now. The log's mu is held.
+func (f *file) path() string {
+	if f.temp {
+		return f.name + tempExt
+	}
+	return f.name
+}
+
+// openRead opens a file for reading. It may get its name meanwhile.
+func (l *Log) openRead(f *file) (vfs.File, error) {
+	l.mu.Lock()
+	path, temp := f.path(), f.temp
+	l.mu.Unlock()
+	in, err := l.fs.OpenRead(path)
+	if temp && errors.Is(err, fs.ErrNotExist) {
+		in, err = l.fs.OpenRead(f.name)
+	}
+	return in, err
 }
 
 // empty reports whether there are no records in the file.
@@ -216,7 +239,7 @@ func (l *Log) Files() []FileInfo {
 	defer l.mu.Unlock()
 	list := make([]FileInfo, len(l.files))
 	for i, f := range l.files {
-		list[i] = FileInfo{Name: f.name, First: f.head.Base, End: f.end, Epoch: f.head.Epoch, Bytes: f.size, Sealed: f.sealed}
+		list[i] = FileInfo{Name: f.path(), First: f.head.Base, End: f.end, Epoch: f.head.Epoch, Bytes: f.size, Sealed: f.sealed}
 		list[i].Oldest, list[i].Newest = f.times()
 	}
 	return list
@@ -257,6 +280,14 @@ func (l *Log) Fail(cause error) {
 func (l *Log) active() *file {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	return l.lastFile()
+}
+
+// lastFile returns the file that records go to, or nil if there is none. mu is held.
+func (l *Log) lastFile() *file {
+	if len(l.files) == 0 {
+		return nil
+	}
 	return l.files[len(l.files)-1]
 }
 
@@ -273,7 +304,7 @@ func (l *Log) Close() error {
 	}
 	if !l.cfg.ReadOnly {
 		if err == nil {
-			err = l.seal()
+			err = l.sealActive()
 		}
 		if err == nil {
 			l.trimming.Lock()

@@ -105,7 +105,7 @@ func (l *Log) ReadPiece(p *Piece, yield func(*frame.Batch) error) error {
 	if closed {
 		return ErrClosed
 	}
-	in, err := l.fs.OpenRead(p.at.name)
+	in, err := l.openRead(p.at)
 	if err != nil {
 		l.mu.Lock()
 		low, next := l.low, l.next

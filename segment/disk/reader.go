@@ -128,7 +128,7 @@ func (r *Reader) enter() (ok bool, err error) {
 	entry = f.index.at(r.next)
 	r.lives = l.lives
 	l.mu.Unlock()
-	in, err := l.fs.OpenRead(f.name)
+	in, err := l.openRead(f)
 	if err != nil {
 		if low := l.First(); r.next < low {
 			return false, nil // removed just now

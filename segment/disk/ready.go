@@ -8,8 +8,20 @@ func (l *Log) ready(x *found) error {
 	}
 	if n := len(x.files); n > 0 {
 		last := x.files[n-1]
-		if err := l.finish(last, &x.tail); err != nil {
+		if x.next {
+			if err := l.finish(x.files[n-2], &x.full); err != nil {
+				return err
+			}
+		}
+		if x.next && l.cfg.broken.has(flawNextUnsafe) {
+			last.sealed = true
+		} else if err := l.finish(last, &x.tail); err != nil {
 			return err
+		}
+		if x.next {
+			if err := l.rename(last); err != nil {
+				return err
+			}
 		}
 		if last.empty() {
 			x.files = x.files[:n-1] // the new file takes its name
@@ -33,6 +45,7 @@ func (l *Log) ready(x *found) error {
 		return err
 	}
 	if err := l.enter(next); err != nil {
+		_ = next.f.Close()
 		return err
 	}
 	if x.rec.New {
@@ -52,6 +65,10 @@ func (l *Log) ready(x *found) error {
 // seen may be from before a sync of the directory that failed.
 func (l *Log) clean(x *found) error {
 	for _, name := range x.temps {
+		if x.next && l.path(name) == x.files[len(x.files)-1].path() {
+			continue
+		}
+		x.rec.Removed++
 		if err := l.fs.Remove(l.path(name)); err != nil {
 			return l.fail("remove", l.path(name), err)
 		}
@@ -62,7 +79,7 @@ func (l *Log) clean(x *found) error {
 			return l.fail("remove", name, err)
 		}
 	}
-	x.rec.Removed = len(x.temps) + x.drop
+	x.rec.Removed += x.drop
 	return l.syncDir()
 }
 
@@ -71,7 +88,7 @@ func (l *Log) finish(f *file, s *scan) (err error) {
 	if f.empty() {
 		return nil
 	}
-	if f.f, err = l.fs.Open(f.name); err != nil {
+	if f.f, err = l.fs.Open(f.path()); err != nil {
 		return l.fail("open", f.name, err)
 	}
 	defer func() {
@@ -95,7 +112,11 @@ func (l *Log) finish(f *file, s *scan) (err error) {
 	if err := l.truncate(f.f, f.name, f.size); err != nil {
 		return err
 	}
-	if err := l.rewrite(f, f.index.at(s.proven).Pos, f.size); err != nil {
+	from := f.index.at(s.proven).Pos
+	if f.temp {
+		from = 0 // nor has its head ever been safe
+	}
+	if err := l.rewrite(f, from, f.size); err != nil {
 		return err
 	}
 	if _, err := l.writeSeal(f); err != nil {

@@ -156,6 +156,8 @@ type found struct {
 	files []*file
 	epoch uint64
 	tail  scan // of the last file, if that is not sealed
+	next  bool // the last file does not have its name yet: see loadNext
+	full  scan // of the one before, if so and if that is not sealed
 	rec   Recovery
 }
 
@@ -189,7 +191,7 @@ func (l *Log) load(durable, limit uint64) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.files, l.epoch, l.recovery = x.files, x.epoch, x.rec
+	l.files, l.epoch, l.recovery, l.rolling = x.files, x.epoch, x.rec, nil
 	l.low, l.next, l.durable = x.rec.First, x.rec.Next, x.rec.Next
 	l.lives++
 	return nil
@@ -280,7 +282,7 @@ func (l *Log) unborn(x *found) bool {
 	if err != nil || f.head.Epoch != l.cfg.epoch+1 || f.head.Base != l.cfg.First {
 		return false
 	}
-	in, err := l.fs.OpenRead(f.name)
+	in, err := l.openRead(f)
 	if err != nil {
 		return false
 	}
@@ -297,22 +299,30 @@ func (l *Log) loadHead(base, next uint64) (*file, error) {
 		return nil, err
 	}
 	defer in.Close()
-	b := make([]byte, frame.SegmentBytes)
-	n, err := in.ReadAt(b, 0)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
-	}
-	head, err := frame.DecodeSegment(b[:n])
-	if err == nil && head.Base != base {
-		err = frame.ErrFormat
-	}
+	head, err := readHead(in, base)
 	switch {
+	case err != nil && !damage(err):
+		return nil, err
 	case errors.Is(err, frame.ErrVersion):
 		return nil, fmt.Errorf("%s: %w", name, err)
 	case err != nil:
 		return nil, &CorruptError{File: name, From: base, To: next, Err: err}
 	}
 	return newFile(name, head), l.check(name, head.Topic, head.Partition)
+}
+
+// readHead reads the head of a file whose name says with which offset it begins.
+func readHead(in vfs.File, base uint64) (frame.Segment, error) {
+	b := make([]byte, frame.SegmentBytes)
+	n, err := in.ReadAt(b, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return frame.Segment{}, err
+	}
+	head, err := frame.DecodeSegment(b[:n])
+	if err == nil && head.Base != base {
+		err = frame.ErrFormat
+	}
+	return head, err
 }
 
 // loadFiles reads heads and ends of the files.
@@ -347,12 +357,12 @@ func (l *Log) loadFiles(x *found, limit uint64) error {
 		}
 		x.files = append(x.files, f)
 	}
-	return nil
+	return l.loadNext(x, limit)
 }
 
 // loadFile finds out what a file holds. next is where it must end, or 0 for the last one.
 func (l *Log) loadFile(x *found, f *file, next, limit uint64) error {
-	in, err := l.fs.OpenRead(f.name)
+	in, err := l.openRead(f)
 	if err != nil {
 		return err
 	}

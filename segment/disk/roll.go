@@ -16,16 +16,24 @@ func (l *Log) Roll() error {
 	if err != nil || l.active().empty() {
 		return err
 	}
-	return l.roll(0)
+	if err := l.roll(0); err != nil {
+		return err
+	}
+	return l.settle()
 }
 
-// roll is Roll for a file in which there are records. The next file will have room for a frame of so many bytes. writing is
+// roll makes the next file, with room for a frame of so many bytes, the active one. In the one before there are records. writing is
 // held.
 //
 // The order is what makes it safe. First the next file is made under a name that means nothing: if there is no space for it,
 // nothing else has happened. Then the old one is sealed; and only when that is safe the next one gets its name. So behind a
-// file that is not sealed there is never another.
+// file that is not sealed there is never another. Records may be written to the next file before it has its name: none of them is
+// durable until then. An opening takes them over if the file before is whole, since a process may die without the machine: see
+// loadNext.
 func (l *Log) roll(bytes int64) error {
+	if err := l.settle(); err != nil {
+		return err
+	}
 	l.mu.Lock()
 	base, epoch := l.next, l.epoch
 	l.mu.Unlock()
@@ -33,25 +41,65 @@ func (l *Log) roll(bytes int64) error {
 	if err != nil {
 		return err
 	}
-	if err := l.seal(); err != nil {
-		_ = next.f.Close()
-		return err
-	}
-	if err := l.enter(next); err != nil {
-		return err
-	}
 	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.rolling = l.files[len(l.files)-1]
 	l.files = append(l.files, next)
+	l.mu.Unlock()
+	if l.cfg.Behind == nil {
+		return l.settle()
+	}
+	l.cfg.Behind(func() { _ = l.settle() }) // whoever writes or syncs finds what has gone wrong
 	return nil
 }
 
-// prepare makes a file for records from base on. It does not have its name yet: see enter.
+// settle finishes the roll that has been begun, if there is one.
+func (l *Log) settle() error {
+	l.mu.Lock()
+	rolling := l.rolling != nil
+	l.mu.Unlock()
+	if !rolling {
+		return nil
+	}
+	l.syncing.Lock()
+	defer l.syncing.Unlock()
+	return l.finishRoll()
+}
+
+// finishRoll is settle. syncing is held.
+func (l *Log) finishRoll() error {
+	l.mu.Lock()
+	full, err := l.rolling, l.unusable()
+	next := l.lastFile()
+	l.mu.Unlock()
+	if full == nil || err != nil {
+		return err
+	}
+	if l.cfg.broken.has(flawNameFirst) {
+		if err := l.enter(next); err != nil {
+			return err
+		}
+	}
+	if err := l.seal(full); err != nil {
+		return err
+	}
+	if !l.cfg.broken.has(flawNameFirst) {
+		if err := l.enter(next); err != nil {
+			return err
+		}
+	}
+	l.mu.Lock()
+	l.rolling = nil
+	l.mu.Unlock()
+	return nil
+}
+
+// prepare makes a file for records from base on. It does not have its name yet, and nothing of it is safe: see enter.
 func (l *Log) prepare(base, epoch uint64, bytes int64) (*file, error) {
 	head := frame.Segment{Topic: l.cfg.Topic, Partition: l.cfg.Partition, Base: base, Epoch: epoch, Created: l.cfg.Now()}
 	n := newFile(l.path(segmentName(base)), head)
 	n.allocated = max(l.cfg.SegmentBytes, frame.SegmentBytes+bytes+sealRoom(1))
-	temp := n.name + tempExt
+	n.temp = true
+	temp := n.path()
 	f, err := l.fs.Create(temp)
 	if err != nil {
 		return nil, l.fail("create", temp, err)
@@ -60,10 +108,7 @@ func (l *Log) prepare(base, epoch uint64, bytes int64) (*file, error) {
 	op := "allocate"
 	if err = f.Allocate(n.allocated); err == nil {
 		op = "write"
-		if _, err = f.WriteAt(frame.AppendSegment(nil, &n.head), 0); err == nil && !l.cfg.broken.has(flawNoHeadSync|flawRenameFirst) {
-			op = "sync"
-			err = f.Sync()
-		}
+		_, err = f.WriteAt(frame.AppendSegment(nil, &n.head), 0)
 	}
 	if err != nil {
 		_ = f.Close()
@@ -79,20 +124,31 @@ func sealRoom(entries int) int64 { return max(frame.SealSize(entries), leastSeal
 // leastSealRoom is room for the seal of a file with up to 76 entries, which is what one without sums took at the most.
 const leastSealRoom = 3152
 
-// enter gives a file that was prepared its name.
+// enter makes a file that was prepared safe, and gives it its name.
 func (l *Log) enter(n *file) error {
-	if err := l.fs.Rename(n.name+tempExt, n.name); err != nil {
-		_ = n.f.Close()
-		return l.fail("rename", n.name, err)
+	if !l.cfg.broken.has(flawNoHeadSync | flawRenameFirst) {
+		if err := n.f.Sync(); err != nil {
+			return l.fail("sync", n.path(), err)
+		}
 	}
-	if err := l.syncDir(); err != nil {
-		_ = n.f.Close()
+	if err := l.rename(n); err != nil {
 		return err
 	}
 	if l.cfg.broken.has(flawRenameFirst) {
 		_ = n.f.Sync()
 	}
 	return nil
+}
+
+// rename gives a file its name. What is in it is safe.
+func (l *Log) rename(n *file) error {
+	if err := l.fs.Rename(n.name+tempExt, n.name); err != nil {
+		return l.fail("rename", n.name, err)
+	}
+	l.mu.Lock()
+	n.temp = false
+	l.mu.Unlock()
+	return l.syncDir()
 }
 
 // syncDir makes the names in the directory safe.
@@ -106,31 +162,37 @@ func (l *Log) syncDir() error {
 	return nil
 }
 
-// seal makes the active file durable, and writes its end: the index, which says that nothing follows. If there is no record in
-// it, it only gives back the space. writing is held.
-//
-// The records are made durable first, and the seal after that: a seal that is found says that everything before it was safe.
-func (l *Log) seal() error {
+// sealActive finishes a roll that has been begun, and seals the active file. writing is held.
+func (l *Log) sealActive() error {
 	l.syncing.Lock()
 	defer l.syncing.Unlock()
-	if !l.cfg.broken.has(flawSealEarly) {
-		if _, err := l.syncActive(); err != nil {
-			return err
-		}
+	if err := l.finishRoll(); err != nil {
+		return err
 	}
+	return l.seal(l.active())
+}
+
+// seal makes a file durable, and writes its end: the index, which says that nothing follows. If there is no record in
+// it, it only gives back the space. syncing is held, and nobody writes to the file.
+//
+// The records are made durable first, and the seal after that: a seal that is found says that everything before it was safe.
+func (l *Log) seal(a *file) error {
 	l.mu.Lock()
-	a, err := l.files[len(l.files)-1], l.unusable()
+	end, synced, err := a.end, l.durable >= a.end, l.unusable()
 	l.mu.Unlock()
+	if err == nil && !synced && !l.cfg.broken.has(flawSealEarly) {
+		_, err = l.syncFile(a, end)
+	}
 	if err != nil {
 		return err
 	}
-	end, err := l.writeSeal(a)
+	size, err := l.writeSeal(a)
 	if err != nil {
 		return err
 	}
 	l.mu.Lock()
-	a.sealed = end > a.size
-	l.durable = l.next
+	a.sealed = size > a.size
+	l.durable = max(l.durable, end)
 	l.mu.Unlock()
 	f := a.f
 	a.f = nil

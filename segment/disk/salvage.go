@@ -102,6 +102,9 @@ func (s *salvage) run(to string, c Config) error {
 		}
 	}
 	if err == nil {
+		err = s.salvageNext(heads)
+	}
+	if err == nil {
 		err = s.upTo(s.proven)
 	}
 	if err == nil {
@@ -187,6 +190,22 @@ func (s *salvage) salvageFile(base uint64, heads []*file, i int) error {
 			return err
 		}
 	}
+	return s.reading(name, func(c *chunks) (err error) {
+		f := heads[i]
+		if f == nil {
+			if f, err = s.guess(c, base, heads, i); f == nil || err != nil {
+				return err
+			}
+		}
+		if err := s.to.under(f.head.Epoch); err != nil {
+			return err
+		}
+		return s.frames(f, c)
+	})
+}
+
+// reading opens a file of the old log, in which the next loss begins if there is one.
+func (s *salvage) reading(name string, do func(*chunks) error) error {
 	in, err := s.old.fs.OpenRead(name)
 	if err != nil {
 		return err
@@ -196,17 +215,8 @@ func (s *salvage) salvageFile(base uint64, heads []*file, i int) error {
 	if c.size, err = in.Size(); err != nil {
 		return err
 	}
-	f := heads[i]
 	s.file, s.pos, s.bad = name, 0, frame.ErrChecksum
-	if f == nil {
-		if f, err = s.guess(&c, base, heads, i); f == nil || err != nil {
-			return err
-		}
-	}
-	if err := s.to.under(f.head.Epoch); err != nil {
-		return err
-	}
-	return s.frames(f, &c)
+	return do(&c)
 }
 
 // frames copies the sound frames of a file.

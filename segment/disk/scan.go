@@ -86,7 +86,10 @@ func (l *Log) scanFrames(f *file, in vfs.File, limit uint64) (s scan, err error)
 	if c.size, err = in.Size(); err != nil {
 		return s, err
 	}
-	s.read, s.proven = c.size, f.head.Base
+	s.read = c.size
+	if !f.temp { // otherwise what comes before is not known to have been safe
+		s.proven = f.head.Base
+	}
 	for f.size < c.size && f.end < limit {
 		b, err := c.frame(f.seed, f.size)
 		if l.cfg.broken.has(flawNoChecksum) && errors.Is(err, frame.ErrChecksum) && b.Kind != 0 {

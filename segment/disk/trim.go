@@ -13,6 +13,9 @@ import (
 func (l *Log) Trim(below uint64) error {
 	l.trimming.Lock()
 	defer l.trimming.Unlock()
+	if err := l.settle(); err != nil {
+		return err
+	}
 	l.mu.Lock()
 	low, next, durable, err := l.low, l.next, l.durable, l.unusable()
 	l.mu.Unlock()
@@ -50,7 +53,7 @@ func (l *Log) unlink(below uint64) error {
 	l.mu.Lock()
 	l.low = below
 	n := 0
-	for n < len(l.files)-1 && l.files[n].end <= below {
+	for n < len(l.files)-1 && l.files[n].end <= below && l.files[n] != l.rolling { // the next one has no name yet
 		n++
 	}
 	gone := l.files[:n]

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 
 	"github.com/leatlog/leat/segment/disk"
 	"github.com/leatlog/leat/segment/vfs"
@@ -91,6 +92,7 @@ type user struct {
 	quiet      bool // states are looked at only where the test says so
 	ops        int
 	looking    bool // nothing goes wrong: the test looks
+	rests      []func()
 }
 
 // newUser returns a user. flaws make the log wrong.
@@ -99,6 +101,9 @@ func newUser(seed uint64, flaw disk.Flaw) *user {
 	u.led.ends = []bool{true}
 	u.cfg = disk.Broken(small(vfs.NewFaulty(u.mem, u.before)), flaw)
 	u.cfg.SegmentBytes += int64(u.rng.IntN(3)) * 1000
+	if seed%3 > 0 {
+		u.cfg.Behind = func(rest func()) { u.rests = append(u.rests, rest) } // which has time until somebody needs it
+	}
 	return u
 }
 
@@ -115,7 +120,8 @@ func (u *user) before(o vfs.Op) *vfs.Fault {
 		}
 		if u.syncing && o.Kind == vfs.OpSync && u.rng.IntN(2) == 0 {
 			u.syncing = false
-			if f := u.log.Files(); f[len(f)-1].Bytes+disk.SealRoom+800 < u.cfg.SegmentBytes && u.fault == nil {
+			f := u.log.Files()
+			if f := f[len(f)-1]; f.Bytes+disk.SealRoom+800 < u.cfg.SegmentBytes && u.fault == nil && sameFile(f.Name, o.Name) {
 				return u.writeBeside()
 			}
 		}
@@ -124,6 +130,11 @@ func (u *user) before(o vfs.Op) *vfs.Fault {
 		return u.fault(o)
 	}
 	return nil
+}
+
+// sameFile reports whether two names are those of one file, one of them maybe before it had its name.
+func sameFile(a, b string) bool {
+	return strings.TrimSuffix(a, vfs.TempExt) == strings.TrimSuffix(b, vfs.TempExt)
 }
 
 // writeBeside writes a batch when a sync has been done, and has not returned yet.
@@ -172,6 +183,9 @@ func (u *user) crash(limit int) {
 func (u *user) survives(m *vfs.Mem) error {
 	c := u.cfg
 	c.FS = m
+	if c.Behind != nil {
+		c.Behind = func(func()) {} // whoever needs it does it
+	}
 	led := u.led.clone()
 	l, err := disk.Open(dir, c)
 	if err != nil {
@@ -272,6 +286,13 @@ func (u *user) step() (err error) {
 		return u.open()
 	}
 	switch k := u.rng.IntN(100); {
+	case k < 5 && len(u.rests) > 0:
+		rest := u.rests[0]
+		u.rests = u.rests[1:]
+		rest()
+		err = u.log.Err()
+	case k < 12 && u.cfg.Behind != nil:
+		err = u.write(14) // rolls soon
 	case k < 50:
 		err = u.write(1 + u.rng.IntN(1+u.rng.IntN(9)))
 	case k < 75:
@@ -296,8 +317,12 @@ func (u *user) step() (err error) {
 	default:
 		err = u.log.Abandon()
 		u.log = nil
+		written := u.led.written
 		if err == nil {
 			err = u.open()
+		}
+		if err == nil && u.log.Next() != written {
+			u.fail(fmt.Errorf("the log ends at %d, not %d, and there was no power cut", u.log.Next(), written))
 		}
 	}
 	if u.log != nil {

@@ -57,7 +57,7 @@ func (v *Verified) knows(e *CorruptError) bool {
 
 // verifyFile reads one file.
 func (l *Log) verifyFile(f *file, v *Verified, progress func(int64)) (*CorruptError, error) {
-	in, err := l.fs.OpenRead(f.name)
+	in, err := l.openRead(f)
 	if err != nil {
 		return nil, err
 	}

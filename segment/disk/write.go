@@ -54,7 +54,7 @@ func (l *Log) place(bytes int64, records uint64) (a *file, head frame.Header, er
 		l.mu.Unlock()
 		return nil, head, err
 	}
-	a = l.files[len(l.files)-1]
+	a = l.lastFile()
 	head = frame.Header{First: l.next, Epoch: a.head.Epoch, SyncedTo: l.durable}
 	l.mu.Unlock()
 	switch {
@@ -76,7 +76,7 @@ func (l *Log) place(bytes int64, records uint64) (a *file, head frame.Header, er
 		return nil, head, err
 	}
 	l.mu.Lock()
-	a = l.files[len(l.files)-1]
+	a = l.lastFile()
 	head.SyncedTo = l.durable
 	l.mu.Unlock()
 	return a, head, nil
@@ -120,18 +120,32 @@ func (l *Log) Sync() (durable uint64, err error) {
 	if err != nil || durable >= want {
 		return durable, err
 	}
-	return l.syncActive()
+	for {
+		skip := l.cfg.broken.has(flawSkipRoll)
+		if !skip {
+			if err := l.finishRoll(); err != nil {
+				return durable, err
+			}
+		}
+		l.mu.Lock()
+		a, upTo, again := l.lastFile(), l.next, l.rolling != nil && !skip
+		durable, err = l.durable, l.unusable()
+		l.mu.Unlock()
+		switch {
+		case err != nil || durable >= want:
+			return durable, err
+		case again: // a roll has begun meanwhile
+		default:
+			return l.syncFile(a, upTo)
+		}
+	}
 }
 
-// syncActive makes durable what is in the active file. syncing is held, so that the file stays the active one.
-func (l *Log) syncActive() (durable uint64, err error) {
+// syncFile makes durable what is in a file, the last one that has its name: that is everything below upTo. syncing is held.
+func (l *Log) syncFile(a *file, upTo uint64) (durable uint64, err error) {
 	l.mu.Lock()
-	a, upTo := l.files[len(l.files)-1], l.next
-	durable, err = l.durable, l.unusable()
+	durable = l.durable
 	l.mu.Unlock()
-	if err != nil || upTo == durable {
-		return durable, err
-	}
 	if err := a.f.Sync(); err != nil && !l.cfg.broken.has(flawIgnoreSyncError) {
 		return durable, l.fail("sync", a.name, err)
 	}

@@ -165,7 +165,8 @@ func (n *node) freeze(m *Mem) {
 
 // Crashes iterates over file systems that a power cut now may leave, at most limit of them, and no two with the same pieces.
 // If there are not more than limit it gives all. Otherwise it gives the one with only what was synced, the one with
-// everything, each that ends at some piece (of many, some), some that lack one piece, and the rest at random from seed.
+// everything, each that ends at some piece (of many, some), some that lack one piece, and the rest at random from seed. What
+// others do meanwhile may be in those that come later.
 func (m *Mem) Crashes(limit int, seed uint64) iter.Seq[*Mem] {
 	return func(yield func(*Mem) bool) {
 		n := m.Pending()
@@ -191,7 +192,7 @@ func (m *Mem) Crashes(limit int, seed uint64) iter.Seq[*Mem] {
 				return true
 			}
 			seen[string(set)] = true
-			return yield(m.Crash(func(i int) bool { return set[i] != 0 }))
+			return yield(m.Crash(func(i int) bool { return i < n && set[i] != 0 }))
 		}
 		ok := give(func(int) bool { return false }) && give(func(int) bool { return true })
 		step := max(1, 2*n/max(limit, 1))

@@ -49,10 +49,8 @@ func (s *story) so(f func()) {
 	f()
 }
 
-// clone returns a copy of what is known now.
+// clone returns a copy of what is known now. mu is held, or nobody else has the story any more.
 func (s *story) clone() *story {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	return &story{acked: maps.Clone(s.acked), perhaps: maps.Clone(s.perhaps), never: maps.Clone(s.never), created: s.created,
 		parts: s.parts, low: s.low, lowMay: s.lowMay, group: s.group, floor: s.floor, floorIn: s.floorIn, gone: s.gone, sync: s.sync, durable: s.durable}
 }
@@ -333,10 +331,12 @@ func TestDurable_CrashAnywhere(t *testing.T) {
 			}
 			s.live(t, vfs.NewFaulty(m, func(o vfs.Op) *vfs.Fault {
 				if o.Kind.Changes() {
-					known := s.clone()
-					for state := range m.Crashes(limit, uint64(o.N)) {
-						all = append(all, left{o, known, state})
-					}
+					s.so(func() { // nothing is told, or begun, meanwhile
+						known := s.clone()
+						for state := range m.Crashes(limit, uint64(o.N)) {
+							all = append(all, left{o, known, state})
+						}
+					})
 				}
 				return nil
 			}))

@@ -129,8 +129,13 @@ func (p *Partition) drain(limit int) (n int, stuck bool) {
 		n++
 	}
 	if n > 0 {
+		if p.store != nil {
+			p.ring.Release(pos) // it is staged: producers need not wait for the write
+		}
 		p.publish()
-		p.ring.Release(pos)
+		if p.store == nil {
+			p.ring.Release(pos) // by one store, behind what readers wait for
+		}
 		p.a.shared = n
 	}
 	return n, stuck

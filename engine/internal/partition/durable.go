@@ -18,6 +18,8 @@ import (
 //   - The role is lent only if a commit does not wait for a sync, and only to a PublishAsync that would wait for room in the
 //     hand-over whatever comes: for it there is no difference.
 //
+// The slots of the ring are given back before the write: what was in them is staged, and if it fails those who wait for it are told.
+//
 // The goroutine for its part stays awake for a while when publishers that wait have handed over to it lately.
 //
 // A publisher that is cancelled while the holder waits for the files leaves with ErrIndefinite: its bytes have been copied.

@@ -92,11 +92,15 @@ const leastEarly = 1 << 20
 
 // Open opens the files of a partition, or makes them.
 func Open(c Config) (*Log, error) {
+	l := &Log{cfg: c}
+	if c.Policy != Always { // which waits for the file anyway
+		c.Disk.Behind = l.behind
+	}
 	files, err := disk.Open(c.Dir, c.Disk)
 	if err != nil {
 		return nil, Opening(err)
 	}
-	l := &Log{cfg: c, files: files}
+	l.files = files
 	l.out.init(l)
 	l.early = max(c.Disk.SegmentBytes/4, leastEarly)
 	l.below.Store(files.First())
@@ -179,6 +183,20 @@ func (l *Log) syncEarly() {
 			l.tell(err)
 		}
 		l.ahead.Store(false)
+	}()
+}
+
+// behind runs the rest of a roll beside the next commits.
+func (l *Log) behind(rest func()) {
+	if !l.begin() {
+		return // Close does it
+	}
+	go func() {
+		defer l.busy.Done()
+		rest()
+		if err := l.files.Err(); err != nil {
+			l.tell(err)
+		}
 	}()
 }
 

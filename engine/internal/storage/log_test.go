@@ -228,3 +228,36 @@ func TestLog_ResumeThatFails(t *testing.T) {
 	require.Len(t, q.all(), 5)
 	require.NoError(t, q.put(1))
 }
+
+// TestLog_TellsOfARollThatFails lets the sync of a file that is full fail beside the commits, and commits nothing after that.
+func TestLog_TellsOfARollThatFails(t *testing.T) {
+	boom, failed := errors.New("boom"), make(chan error, 1)
+	var armed atomic.Bool
+	fsys := vfs.NewFaulty(vfs.NewMem(), func(o vfs.Op) *vfs.Fault {
+		if armed.Load() && o.Kind == vfs.OpSync {
+			return &vfs.Fault{Err: boom}
+		}
+		return nil
+	})
+	l, err := storage.Open(storage.Config{Dir: "log", Disk: disk.Config{FS: fsys, SegmentBytes: 8 << 10}, Policy: storage.Never,
+		Failed: func(err error) { failed <- err }})
+	require.NoError(t, err)
+	mem, err := l.Load(storage.Loading{})
+	require.NoError(t, err)
+	p := pair{l, mem, t}
+	armed.Store(true)
+	for l.Stats().Files < 2 {
+		require.NoError(t, p.put(10), "it is not waited for")
+	}
+	require.ErrorIs(t, <-failed, boom)
+	require.ErrorIs(t, l.Err(), boom)
+	require.Error(t, p.put(1))
+	next := mem.Committed()
+	armed.Store(false)
+	came, err := l.Resume(mem)
+	require.NoError(t, err)
+	require.Zero(t, came, "all that is visible was written")
+	require.Equal(t, next, l.Durable())
+	require.NoError(t, p.put(1))
+	require.NoError(t, l.Close())
+}

@@ -23,7 +23,7 @@ const (
 	Better       Verdict = "better"         // B is
 	Worse        Verdict = "worse"          // B is
 	Mixed        Verdict = "mixed"          // some metrics are better, others worse
-	Unclear      Verdict = "unclear"        // the runs are too short or too noisy to tell even large changes
+	Unclear      Verdict = "unclear"        // a run measured nothing, or they are too short or too noisy to tell even large changes
 	NotJudged    Verdict = ""               // shown only
 	Wrong        Verdict = "wrong"          // a run has faults: how fast it was does not matter
 	Incomparable Verdict = "not comparable" // different loads, or different placement
@@ -233,6 +233,16 @@ func (c *Comparison) judge(a, b Run, o Options) {
 		return
 	case c.Reasons != nil && !o.Anyway:
 		c.Verdict, c.Text = Incomparable, "not comparable: "+strings.Join(c.Reasons, ", and ")
+		return
+	case a.nothing() || b.nothing():
+		who := "A"
+		switch {
+		case a.nothing() && b.nothing():
+			who = "both"
+		case b.nothing():
+			who = "B"
+		}
+		c.Verdict, c.Text = Unclear, "cannot tell: "+who+" measured nothing"
 		return
 	case a.held() && !b.held():
 		c.Verdict, c.Text = Worse, "B is slower: it did not hold its rate, and A did"

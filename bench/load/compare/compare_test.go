@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"strings"
@@ -245,6 +246,40 @@ func TestCompare_Unfinished(t *testing.T) {
 	assert.Equal(t, compare.Better, compare.Compare(read(t, part), read(t, whole), compare.Options{}).Verdict)
 	part["interrupted"] = true
 	assert.Equal(t, compare.Same, compare.Compare(read(t, whole), read(t, part), compare.Options{}).Verdict, "it was ended, and no fault of its own")
+}
+
+// TestCompare_Nothing: a run that measured nothing is neither faster nor slower than any other.
+func TestCompare_Nothing(t *testing.T) {
+	nothing := func(more object) object {
+		o := object{"schema": 1, "rate": 1e5, "producers": 3, "rate_msgs_per_s": 0, "publish_msgs_per_s": 0, "rate_held": true, "placement": object{"label": "near"}}
+		maps.Copy(o, more)
+		return o
+	}
+	full := synthetic{windows: 30, noise: 0.05, slower: 1, rate: 1e5}
+	missed, part := full.result(1), full.result(1)
+	missed["rate_held"], part["unfinished"] = false, 7
+	for name, early := range map[string]object{
+		"ended in the warm-up":       nothing(object{"duration_s": 0, "interrupted": true}),
+		"late in the warm-up":        nothing(object{"duration_s": 0, "interrupted": true, "rate_held": false}),
+		"no message was due":         nothing(object{"duration_s": 1}),
+		"ended there, with messages": nothing(object{"duration_s": 0, "interrupted": true, "unfinished": 9}),
+	} {
+		for _, o := range []object{full.result(2), missed, part} {
+			for _, anyway := range []bool{false, true} {
+				a, b := read(t, early), read(t, o)
+				c := compare.Compare(a, b, compare.Options{Anyway: anyway})
+				assert.Equal(t, compare.Unclear, c.Verdict, name)
+				assert.Equal(t, "cannot tell: A measured nothing", c.Text, name)
+				assert.Equal(t, compare.ExitSame, c.Exit())
+				assert.Equal(t, "cannot tell: B measured nothing", compare.Compare(b, a, compare.Options{Anyway: anyway}).Text, name)
+				assert.Equal(t, "cannot tell: both measured nothing", compare.Compare(a, a, compare.Options{Anyway: anyway}).Text, name)
+			}
+		}
+	}
+	stuck := read(t, nothing(object{"duration_s": 1, "rate_held": false}))
+	assert.Equal(t, compare.Worse, compare.Compare(read(t, full.result(2)), stuck, compare.Options{}).Verdict, "nothing was let in, which is slow")
+	lost := read(t, nothing(object{"duration_s": 0, "lost": 1}))
+	assert.Equal(t, compare.Wrong, compare.Compare(read(t, full.result(2)), lost, compare.Options{}).Verdict)
 }
 
 func TestCompare_Incomparable(t *testing.T) {

@@ -22,6 +22,7 @@ type Run struct {
 	Engine          string   `json:"engine"`
 	Scenario        string   `json:"scenario"`
 	Rate            float64  `json:"rate"`
+	DurationS       float64  `json:"duration_s"`
 	RateMsgsPerS    *float64 `json:"rate_msgs_per_s"`
 	PublishMsgsPerS float64  `json:"publish_msgs_per_s"`
 	RateHeld        *bool    `json:"rate_held"`
@@ -119,6 +120,11 @@ func (r Run) faults() string {
 
 // held reports whether the run held its rate.
 func (r Run) held() bool { return r.RateHeld == nil || *r.RateHeld }
+
+// nothing reports whether the run measured nothing: it ended during the warm-up, or no message was due.
+func (r Run) nothing() bool {
+	return *r.RateMsgsPerS == 0 && r.PublishMsgsPerS == 0 && (r.DurationS == 0 || r.held() && r.finished())
+}
 
 // finished reports whether the run got through what was sent: otherwise its latencies leave out the longest.
 func (r Run) finished() bool { return r.Unfinished == 0 || r.Interrupted }

@@ -60,7 +60,8 @@
 // told on standard error in any case.
 //
 // Those of compare are 0 (no difference, better, or it cannot be told), 1 (worse, or not written), 2 (a run has faults, or a flag or
-// file is wrong) and 3 (not comparable).
+// file is wrong) and 3 (not comparable); 2 and 3 go before what could not be written.
 //
-// After Ctrl-C the run drains for a moment, and shows and judges what there was until then. A second Ctrl-C kills.
+// After Ctrl-C the run drains for a moment, and shows and judges what there was until then; a search does so with the runs that were over.
+// A second Ctrl-C kills.
 package main

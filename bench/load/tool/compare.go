@@ -39,8 +39,9 @@ differently, are not compared.
 `)
 		flagList(stderr, fs)
 		fmt.Fprint(stderr, `
-Exit code: 0 B is the same, better, or it cannot be told; 1 B is worse (or nothing could be written); 2 a run has faults (or a flag
-or a file is wrong); 3 the runs are not comparable.
+Exit code: 0 B is the same, better, or it cannot be told (as of a run that measured nothing); 1 B is worse (or what it says could not
+be written); 2 a run has faults (or a flag or a file is wrong); 3 the runs are not comparable. 2 and 3 stay so where it could not be
+written; that is told on standard error in any case.
 `)
 		return exitOK
 	case err != nil:

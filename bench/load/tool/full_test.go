@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/leatlog/leat/bench/load/compare"
 	"github.com/leatlog/leat/bench/load/slo"
 	"github.com/leatlog/leat/bench/load/target"
 )
@@ -98,11 +99,17 @@ func TestFull_Standard(t *testing.T) {
 	for _, args := range [][]string{{"-h"}, {"sweep", "-h"}, {"list", "-h"}, with(moment, "-json", "-")} {
 		assert.Equal(t, exitFailed, Run(t.Context(), target.All(), args, io.Discard, noRoom{}), "%v", args)
 	}
-	for want, args := range map[int][]string{
-		exitUsage: {"-rate", "x"},
-		slo.Exit:  with(moment, "-slo", "e2e.p99<1ns"),
+	b := result(t, "b.json", "-rate", "20000", "-size", "128")
+	for _, x := range []struct {
+		want int
+		args []string
+	}{
+		{exitUsage, []string{"-rate", "x"}},
+		{slo.Exit, with(moment, "-slo", "e2e.p99<1ns")},
+		{slo.Exit, with(quick, "-slo", "e2e.max<1ns")},
+		{compare.ExitIncomparable, []string{"compare", a, b}},
 	} {
-		assert.Equal(t, want, Run(t.Context(), target.All(), args, noRoom{}, noRoom{}), "what says more goes before it")
+		assert.Equal(t, x.want, Run(t.Context(), target.All(), x.args, noRoom{}, noRoom{}), "%v: what says more goes before it", x.args)
 	}
 }
 

@@ -146,20 +146,28 @@ func (o *options) sweep(ctx context.Context, c sweep.Config, stdout, stderr io.W
 		if errors.Is(err, load.ErrScenario) || errors.Is(err, load.ErrUnsupported) {
 			return sweep.Outcome{Refused: plain(err, *o)}, nil // this rate cannot be: more than handlers can do, for example
 		}
+		wrong = wrong || res.Faults.Any()
+		if err == nil && res.Interrupted {
+			err = ctx.Err() // it says nothing about its rate
+		}
 		if err != nil {
 			return sweep.Outcome{}, err
-		}
-		wrong = wrong || res.Faults.Any()
-		if res.Interrupted {
-			return sweep.Outcome{}, context.Canceled // it says nothing about its rate
 		}
 		_, met := o.slo.Check(res.Figure)
 		return sweep.Outcome{Met: met && res.RateHeld && res.Scheduled > 0 && !res.Faults.Any(), Result: res}, nil
 	})
-	interrupted := ctx.Err() != nil
+	interrupted := err != nil && errors.Is(err, ctx.Err())
+	switch {
+	case wrong:
+		code = exitWrong
+	case err != nil && !interrupted:
+		code = exitFailed
+	case knee.Knee == 0:
+		code = exitMissed
+	}
 	if err != nil && !interrupted {
 		fmt.Fprintf(stderr, "leatload: %v\n", err)
-		return failing(stderr, exitFailed, b.end())
+		return failing(stderr, code, b.end())
 	}
 	if !o.quiet {
 		fmt.Fprintln(text)
@@ -167,12 +175,6 @@ func (o *options) sweep(ctx context.Context, c sweep.Config, stdout, stderr io.W
 	fmt.Fprintln(text, knee)
 	if interrupted {
 		fmt.Fprintln(text, "INTERRUPTED")
-	}
-	switch {
-	case wrong:
-		code = exitWrong
-	case knee.Knee == 0 && !interrupted:
-		code = exitMissed
 	}
 	return failing(stderr, code, errors.Join(b.end(), o.writeSweep(knee, b.out("json"), b.out("o"))))
 }
@@ -243,6 +245,11 @@ All flags of leatload run that say what to load apply, but -rate: that is what i
 	flagList(w, fs, "rate", "csv", "hgrm", "hlog")
 	fmt.Fprint(w, `
 Exit code: 0 found, or as high as -to; 1 a run failed, or what it was to show could not be written; 2 a run was wrong (or a flag is
-wrong, also a file or directory that cannot be had: then nothing has run); 99 not even low rates met.
+wrong, also a file or directory that cannot be had: then nothing has run); 99 not even low rates met. Where several are true, the first
+of these counts: a run that was wrong, one that failed, 99, something that could not be written. The last is told on standard error in
+any case.
+
+After Ctrl-C the search shows and writes what it has found so far, without the run that was under way, and the code says the same of
+that: 0 if a rate has met, 99 if none has yet. A second Ctrl-C kills.
 `)
 }

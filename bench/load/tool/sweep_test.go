@@ -85,6 +85,58 @@ func TestSweep_TooSoon(t *testing.T) {
 	assert.InDelta(t, 0.5, c.Least, 0)
 }
 
+// TestSweep_Interrupted: the exit code says of what was found until Ctrl-C what it would say of all.
+func TestSweep_Interrupted(t *testing.T) {
+	for _, objectives := range []string{"lost=0", "e2e.max<1ns"} {
+		for after := range 2 {
+			o, c := options{engines: target.All()}, sweep.Config{}
+			require.NoError(t, o.parseSweep(append(quick[1:len(quick):len(quick)], "-q", "-runs", "60", "-slo", objectives), &c, io.Discard))
+			ctx, cancel := context.WithCancel(t.Context())
+			if after == 0 {
+				cancel()
+			}
+			want := exitMissed
+			c.Step = func(r sweep.Run) {
+				if r.Met {
+					want = exitOK
+				}
+				cancel()
+			}
+			var out, err strings.Builder
+			code := o.sweep(ctx, c, &out, &err)
+			assert.Equal(t, want, code, "%s after %d: %s", objectives, after, &out)
+			assert.Contains(t, out.String(), "the search was not over when it was interrupted\nINTERRUPTED\n")
+			assert.Empty(t, err.String())
+			if objectives != "lost=0" || after == 0 {
+				assert.Equal(t, exitMissed, code)
+			}
+		}
+	}
+}
+
+// onceTwice is twice in its first run, and fails in the next one.
+type onceTwice struct {
+	twice
+	runs *int
+}
+
+func (o onceTwice) Open(s load.Scenario) (load.Instance, error) {
+	if *o.runs++; *o.runs > 1 {
+		return nil, errors.New("is broken")
+	}
+	return o.twice.Open(s)
+}
+
+// TestSweep_WrongThenFailed: a run that was wrong goes before one that failed.
+func TestSweep_WrongThenFailed(t *testing.T) {
+	o, c := options{engines: engines{onceTwice{runs: new(int)}}}, sweep.Config{}
+	require.NoError(t, o.parseSweep([]string{"-scenario", "unicast", "-readers", "0", "-subscribers", "1", "-duration", "10ms", "-warmup", "0s", "-floor=false"}, &c, io.Discard))
+	var out, err strings.Builder
+	assert.Equal(t, exitWrong, o.sweep(t.Context(), c, &out, &err), out.String())
+	assert.Contains(t, out.String(), "WRONG: ")
+	assert.Contains(t, err.String(), "is broken")
+}
+
 func TestVerdict(t *testing.T) {
 	for want, x := range map[string]struct {
 		met bool

@@ -2,7 +2,6 @@ package tool
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"io"
 	"os"
@@ -19,7 +18,6 @@ import (
 
 	"github.com/leatlog/leat/bench/load"
 	"github.com/leatlog/leat/bench/load/slo"
-	"github.com/leatlog/leat/bench/load/target"
 )
 
 // result makes a short run, of 2000 messages however busy the machine is, and returns the file of its result.
@@ -335,12 +333,6 @@ func TestSweep(t *testing.T) {
 	a := result(t, "a.json", "-rate", "20000")
 	code, stdout, stderr = call("sweep", "-file", a, "-messages", "0", "-duration", "10ms", "-slo", "e2e.p50<1h", "-runs", "1")
 	assert.Contains(t, []int{exitOK, exitMissed}, code, "the rate of a file is no rate that is asked for: %s%s", stdout, stderr)
-
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	var out bytes.Buffer
-	assert.Equal(t, exitOK, Run(ctx, target.All(), base, &out, &out))
-	assert.Contains(t, out.String(), "INTERRUPTED")
 }
 
 // TestHelp_Teaches: each sub-command says how it is used, with an example, and what its exit codes are.

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"errors"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -80,7 +81,7 @@ func (a *Arrival) parseRamp(args []string) (err error) {
 	if err := arguments(args, 3, 3, form); err != nil {
 		return err
 	}
-	from, to, _ := strings.Cut(args[0], "-")
+	from, to := fromTo(args[0])
 	if a.from, err = between("FROM", from, 1e-6, 1e6); err != nil {
 		return err
 	}
@@ -117,7 +118,22 @@ func (a Arrival) String() string {
 // ascii is d with us instead of a Greek letter.
 func ascii(d time.Duration) string { return strings.Replace(d.String(), "\u00b5", "u", 1) }
 
-// text is v without an exponent, whose minus would be taken for that between FROM and TO.
+// fromTo splits FROM-TO, where the minus of an exponent, or of a number, is none between the two.
+func fromTo(text string) (from, to string) {
+	number := func(text string) bool {
+		_, err := strconv.ParseFloat(text, 64)
+		return !errors.Is(err, strconv.ErrSyntax)
+	}
+	for i, c := range text {
+		if c == '-' && number(text[:i]) && number(text[i+1:]) {
+			return text[:i], text[i+1:]
+		}
+	}
+	from, to, _ = strings.Cut(text, "-") // and one of them says what is wrong with it
+	return from, to
+}
+
+// text is v without an exponent.
 func text(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
 // step is a time of constant rate.

@@ -200,6 +200,25 @@ func TestArrival_PeekAndBefore(t *testing.T) {
 	}
 }
 
+// TestArrival_Exponents: the minus of an exponent is none between FROM and TO.
+func TestArrival_Exponents(t *testing.T) {
+	for text, want := range map[string]string{
+		"ramp:1e-3-1:2:1s": "ramp:0.001-1:2:1s", "ramp:1-1E-3:2:1s": "ramp:1-0.001:2:1s", "ramp:1e-6-1e-2:2:1s": "ramp:0.000001-0.01:2:1s",
+		"poisson+ramp:1e+2-2e2:2:1s": "poisson+ramp:100-200:2:1s", "ramp:0x1p-2-1:2:1s": "ramp:0.25-1:2:1s",
+	} {
+		a, err := stream.ParseArrival(text)
+		require.NoError(t, err)
+		assert.Equal(t, want, a.String())
+	}
+	for text, want := range map[string]string{
+		"ramp:-1-1:2:1s": `FROM is "-1"`, "ramp:1--1:2:1s": `TO is "-1"`, "ramp:1-2-3:2:1s": `TO is "2-3"`, "ramp:0.5:2:1s": `TO is ""`, "ramp:1e-:2:1s": `FROM is "1e"`,
+		"ramp:1e-7-1:2:1s": `FROM is "1e-7"`,
+	} {
+		_, err := stream.ParseArrival(text)
+		assert.ErrorContains(t, err, want)
+	}
+}
+
 func TestArrival_Refuses(t *testing.T) {
 	for _, text := range []string{
 		"", "const", "constant:1", "Poisson", "poisson:1", "poisson+", "poisson+constant", "burst", "burst:", "burst:10ms",

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -243,6 +244,18 @@ func TestSizesAndKeys_Refuse(t *testing.T) {
 		require.ErrorIs(t, err, stream.ErrForm, text)
 		assert.ErrorContains(t, err, "must be one of none, uniform:N")
 		assert.NotContains(t, err.Error(), "%!")
+	}
+}
+
+// TestFiles_InOurWords: no error about a file is that of a package.
+func TestFiles_InOurWords(t *testing.T) {
+	long := file(t, "64\n"+strings.Repeat("1", 1<<16))
+	for path, want := range map[string]string{"": "PATH is empty", long: long + ", line 2: more than 64 KiB: must be a line for each"} {
+		_, err1 := stream.ParseSizes("file:"+path, 24)
+		_, err2 := stream.ParseKeys("file:" + path)
+		for _, err := range []error{err1, err2} {
+			assert.ErrorContains(t, err, `"file:`+path+`": `+want+"; must be one of")
+		}
 	}
 }
 

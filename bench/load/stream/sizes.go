@@ -2,6 +2,7 @@ package stream
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -160,6 +161,9 @@ func (s *Sizes) parseFile(path string, least int) error {
 
 // eachLine calls f with each line of a file that is not blank. Lines may have 64 KiB.
 func eachLine(path string, f func(line string) error) error {
+	if path == "" {
+		return errors.New("PATH is empty")
+	}
 	file, err := os.Open(path)
 	if err != nil {
 		return err
@@ -179,7 +183,9 @@ func eachLine(path string, f func(line string) error) error {
 			return fmt.Errorf("%s, line %d: %v", path, lines, err)
 		}
 	}
-	if err := in.Err(); err != nil {
+	if err := in.Err(); errors.Is(err, bufio.ErrTooLong) {
+		return fmt.Errorf("%s, line %d: more than %d KiB: must be a line for each", path, lines+1, bufio.MaxScanTokenSize>>10)
+	} else if err != nil {
 		return fmt.Errorf("%s, line %d: %v", path, lines+1, err)
 	}
 	if used == 0 {

@@ -13,7 +13,7 @@ import (
 // FuzzParse checks that what a parser takes can be printed, read again, and drawn from within its bounds.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{
-		"constant", "poisson", "burst:10ms/90ms", "ramp:0.000001-1:10:5s", "poisson+burst:1us/1h", "64", "uniform:16-1024", "lognormal:64:1.2:4096",
+		"constant", "poisson", "burst:10ms/90ms", "ramp:0.000001-1:10:5s", "ramp:1e-6-1e-2:10:5s", "poisson+burst:1us/1h", "64", "uniform:16-1024", "lognormal:64:1.2:4096",
 		"bimodal:64:4096:0.1", "none", "uniform:1000", "zipf:0.99:1000", "hot:0.9:10:1000",
 	} {
 		f.Add(text, uint64(1))

@@ -35,10 +35,10 @@ func (c Group) withDefaults(s *Scenario, check func(ok bool, format string, args
 		c.Timeout = defaultTimeout
 	}
 	check(c.Kind == Assigned || c.Kind == Shared || c.Kind == Broadcast,
-		"kind is %q: must be one of %s, %s, %s", c.Kind, Assigned, Shared, Broadcast)
+		"kind %q: must be one of %s, %s, %s", c.Kind, Assigned, Shared, Broadcast)
 	check(c.Mode == AtLeastOnce || c.Mode == AtMostOnce || c.Mode == Manual,
-		"mode is %q: must be one of %s, %s, %s", c.Mode, AtLeastOnce, AtMostOnce, Manual)
-	check(c.Ack == "" || c.Ack == AckEach || c.Ack == AckBatch, "ack is %q: must be one of %s, %s", c.Ack, AckEach, AckBatch)
+		"mode %q: must be one of %s, %s, %s", c.Mode, AtLeastOnce, AtMostOnce, Manual)
+	check(c.Ack == "" || c.Ack == AckEach || c.Ack == AckBatch, "ack %q: must be one of %s, %s", c.Ack, AckEach, AckBatch)
 	check(s.Readers == 0, "readers is %d: a scenario with a group has members instead", s.Readers)
 	check(s.Subscribers == 0, "subscribers is %d: a scenario with a group has members instead (of kind %s they are subscribers)",
 		s.Subscribers, Broadcast)

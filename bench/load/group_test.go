@@ -360,9 +360,9 @@ func TestGroup_JoinFails(t *testing.T) {
 // TestGroup_BadCombinations: each is refused with a sentence that names what does not fit.
 func TestGroup_BadCombinations(t *testing.T) {
 	for want, change := range map[string]func(*load.Scenario){
-		"kind is \"x\"":    func(s *load.Scenario) { s.Group.Kind = "x" },
-		"mode is \"x\"":    func(s *load.Scenario) { s.Group.Mode = "x" },
-		"ack is \"x\"":     func(s *load.Scenario) { s.Group.Mode, s.Group.Ack = load.Manual, "x" },
+		"kind \"x\": must": func(s *load.Scenario) { s.Group.Kind = "x" },
+		"mode \"x\": must": func(s *load.Scenario) { s.Group.Mode = "x" },
+		"ack \"x\": must":  func(s *load.Scenario) { s.Group.Mode, s.Group.Ack = load.Manual, "x" },
 		"members is 0":     func(s *load.Scenario) { s.Group.Members = 0 },
 		"readers is 1":     func(s *load.Scenario) { s.Readers = 1 },
 		"subscribers is 1": func(s *load.Scenario) { s.Subscribers = 1 },

@@ -40,7 +40,7 @@ func oneOf(target, field, value string, allowed ...string) (string, error) {
 		return allowed[0], nil
 	}
 	if !slices.Contains(allowed, value) {
-		return "", fmt.Errorf("%w: %s %q: %s knows %s", load.ErrUnsupported, field, value, target, strings.Join(allowed, ", "))
+		return "", fmt.Errorf("%w: %s %q: must be one of %s (on %s)", load.ErrUnsupported, field, value, strings.Join(allowed, ", "), target)
 	}
 	return value, nil
 }

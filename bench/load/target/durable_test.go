@@ -46,10 +46,10 @@ func TestLeat_Durable(t *testing.T) {
 }
 
 func TestLeat_DurableRefused(t *testing.T) {
-	for _, sync := range []string{"x", "10", "-1s", "always:1"} {
+	for _, sync := range []string{"x", "10", "-1s", "0s", "0.1ns", "8761h", "always:1"} {
 		err := load.Check(target.Leat{}, inFiles(t, sync))
 		require.ErrorIs(t, err, load.ErrUnsupported)
-		assert.ErrorContains(t, err, "leat knows always, never, or a time such as 10ms")
+		assert.ErrorContains(t, err, "must be one of always, never, or a time above 0s, at most 8760h, such as 10ms")
 	}
 	for _, tgt := range []load.Target{target.Chan{}, target.MutexLog{}} {
 		require.ErrorIs(t, load.Check(tgt, inFiles(t, "always")), load.ErrNoFiles)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/leatlog/leat/bench/load"
 	"github.com/leatlog/leat/bench/load/number"
@@ -119,6 +120,9 @@ func open(s load.Scenario) (*leat, error) {
 	return l, nil
 }
 
+// syncMost is the longest time that may pass until a sync, as of all times in a scenario.
+const syncMost = 8760 * time.Hour
+
 // durable returns how a scenario wants messages to be kept; nil is in memory.
 func durable(s load.Scenario) (*engine.Durable, error) {
 	d := &engine.Durable{FileBytes: leatFiles}
@@ -131,8 +135,8 @@ func durable(s load.Scenario) (*engine.Durable, error) {
 		d.Sync = engine.Never
 	default:
 		every, err := number.Duration(s.Sync)
-		if err != nil || every <= 0 {
-			return nil, fmt.Errorf("%w: sync %q: leat knows always, never, or a time such as 10ms", load.ErrUnsupported, s.Sync)
+		if err != nil || every <= 0 || every > syncMost {
+			return nil, fmt.Errorf("%w: sync %q: must be one of always, never, or a time above 0s, at most 8760h, such as 10ms (on leat)", load.ErrUnsupported, s.Sync)
 		}
 		d.Sync = engine.Interval(every)
 	}

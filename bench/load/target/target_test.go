@@ -81,7 +81,8 @@ func TestTargets_RefuseWhatTheyDoNotKnow(t *testing.T) {
 		_, err := load.Run(t.Context(), tgt, s)
 		require.ErrorIs(t, err, load.ErrUnsupported, tgt.Name())
 		require.ErrorIs(t, err, load.ErrTarget)
-		assert.ErrorContains(t, err, `publish "nonsense": `+tgt.Name()+" knows")
+		assert.ErrorContains(t, err, `publish "nonsense": must be one of `)
+		require.ErrorContains(t, err, " (on "+tgt.Name()+")")
 
 		s = brief(t, "unicast")
 		s.Wait = "nonsense"

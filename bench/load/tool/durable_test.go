@@ -43,8 +43,8 @@ func TestRun_DurableRefused(t *testing.T) {
 		args []string
 	}{
 		{"keeps nothing in files", []string{"-scenario", "durable", "-engine", "chan"}},
-		{"leat knows always, never, or a time", []string{"-sync", "sometimes"}},
-		{"leat knows always, never, or a time", []string{"-sync", "-5ms"}},
+		{"must be one of always, never, or a time above 0s", []string{"-sync", "sometimes"}},
+		{"must be one of always, never, or a time above 0s", []string{"-sync", "-5ms"}},
 		{`-dir "x": without -sync scenario mixed keeps nothing in files: must be left out, or go with -sync always, -sync never or a time such as -sync 10ms` + "\n",
 			[]string{"-dir", "x"}},
 		{"such as -sync 10ms, and -engine leat, since chan keeps nothing in files\n", []string{"-dir", "x", "-engine", "chan"}},

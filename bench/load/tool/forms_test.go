@@ -71,6 +71,9 @@ func TestForms_EveryFlag(t *testing.T) {
 		`-threshold "x": must be a number above 0 and below 1`:                                 {"compare", "-threshold", "x", "a", "b"},
 		`-json "x": must be true or false`:                                                     {"compare", "-json=x", "a", "b"},
 		`-v "x": must be true or false`:                                                        {"list", "-v=x"},
+		`-pin "9999": must be numbers of processors from 0 to 1023, such as 0,1 or 0-3`:        {"-pin", "9999"},
+		`-memlimit "9e9GiB": must be a number of bytes from 1 to 9e18`:                         {"-memlimit", "9e9GiB"},
+		`-sync "8761h": must be one of always, never, or a time above 0s, at most 8760h`:       {"-sync", "8761h"},
 		`-poll "x": must be true or false`:                                                     {"-poll=x"},
 		`-rate needs a value: it is (messages) messages a second, all producers together; a n`: {"-rate"},
 	} {
@@ -111,8 +114,8 @@ func TestRefused_WhatWouldCountAsZero(t *testing.T) {
 		`"e2e.p99<0.1ns": "0.1ns" is too near to 0`:                                            {"-slo", "e2e.p99<0.1ns"},
 		`"rate>1e-400": "1e-400" is too near to 0`:                                             {"-slo", "rate>1e-400"},
 		`SHARE is "1e-400", too near to 0: it would count as 0: must be a number from 0 to 1`:  {"-keys", "hot:1e-400:10:1000"},
-		`leat knows always, never, or a time such as 10ms`:                                     {"-sync", "0.1ns"},
-		`-memlimit "1e-400": must be a number of bytes above 0`:                                {"-memlimit", "1e-400"},
+		`-sync "0.1ns": must be one of always, never, or a time above 0s`:                      {"-sync", "0.1ns"},
+		`-memlimit "1e-400": must be a number of bytes from 1 to 9e18`:                         {"-memlimit", "1e-400"},
 	} {
 		assert.Contains(t, refused(t, args...), line)
 	}

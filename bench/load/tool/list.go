@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/leatlog/leat/bench/load"
 )
@@ -39,7 +40,7 @@ Exit code: 0, 1 it could not be written, 2 there is no such flag or scenario.
 		for _, n := range names {
 			s, ok := load.ScenarioNamed(n)
 			if !ok {
-				_ = complain(stderr, "list", fmt.Errorf("%q is no scenario: leatload list lists them", n))
+				_ = complain(stderr, "list", fmt.Errorf("scenario %q: must be one of %s", n, strings.Join(scenarioNames(), ", ")))
 				return exitUsage
 			}
 			all = append(all, s)

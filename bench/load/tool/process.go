@@ -43,6 +43,12 @@ func (p *process) flags(fs *flag.FlagSet) {
 // gcMost is the largest percentage of the collector that makes a difference to off.
 const gcMost = 1_000_000
 
+// cpuMost is the last processor that a process can be pinned to, and memMost the highest memory limit in bytes.
+const (
+	cpuMost = 1023
+	memMost = 9e18
+)
+
 // files lists what is to be written.
 func (p *process) files() []fileOf {
 	return []fileOf{{"cpuprofile", p.cpu}, {"memprofile", p.heap}, {"trace", p.trace}}
@@ -64,7 +70,7 @@ func (p *process) check() (err error) {
 	}
 	if p.memLimit != "" {
 		if p.memBytes, err = parseBytes(p.memLimit); err != nil {
-			return fmt.Errorf("-memlimit %q: must be a number of bytes above 0, with KiB, MiB or GiB after it if you like, or off", p.memLimit)
+			return fmt.Errorf("-memlimit %q: must be a number of bytes from 1 to 9e18, with KiB, MiB or GiB after it if you like, or off", p.memLimit)
 		}
 	}
 	for _, f := range p.files() {
@@ -74,7 +80,7 @@ func (p *process) check() (err error) {
 	}
 	if p.pin != "" {
 		if p.cpus, err = parseCPUs(p.pin); err != nil {
-			return fmt.Errorf("-pin %q: must be numbers of processors from 0 on, such as 0,1 or 0-3", p.pin)
+			return fmt.Errorf("-pin %q: must be numbers of processors from 0 to %d, such as 0,1 or 0-3", p.pin, cpuMost)
 		}
 		if err := pinnable(p.cpus); err != nil {
 			return fmt.Errorf("-pin %q: %w", p.pin, err)
@@ -98,7 +104,7 @@ func parseBytes(text string) (int64, error) {
 		}
 	}
 	v, err := strconv.ParseFloat(text, 64)
-	if err != nil || !(v*scale >= 1 && v*scale < math.MaxInt64) {
+	if err != nil || !(v*scale >= 1 && v*scale <= memMost) {
 		return 0, errors.New("not a number of bytes")
 	}
 	return int64(v * scale), nil
@@ -116,7 +122,7 @@ func parseCPUs(text string) (cpus []int, err error) {
 		if err := errors.Join(err1, err2); err != nil {
 			return nil, err
 		}
-		if a < 0 || b < a || b >= 1024 {
+		if a < 0 || b < a || b > cpuMost {
 			return nil, errors.New("not processors")
 		}
 		for ; a <= b; a++ {

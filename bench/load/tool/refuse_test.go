@@ -98,7 +98,7 @@ func TestParse_AnyFlags(t *testing.T) {
 		line, _, _ := strings.Cut(b.String(), "\n")
 		require.Equal(t, 2, strings.Count(b.String(), "\n"), "%v: %s", args, &b)
 		require.Regexp(t, ` -[a-z0-9]+|^leatload: -`, line, "%v", args)
-		require.Regexp(t, `must|knows|needs?|takes|only|is for|not for|keeps`, line, "%v", args)
+		require.Regexp(t, `must|needs?|takes|only|is for|not for|keeps`, line, "%v", args)
 		require.NotRegexp(t, `%!|parse error|out of range|: load: `, line, "%v", args)
 	}
 	assert.Greater(t, taken, 100)

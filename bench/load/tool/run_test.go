@@ -137,19 +137,19 @@ func TestRun_WrongUse(t *testing.T) {
 	for want, args := range map[string][]string{
 		`-engine "x": must be one of ` + strings.Join(target.Names(), ", "):                                 {"-engine", "x"},
 		`-scenario "x": must be one of mixed, unicast`:                                                      {"-scenario", "x"},
-		`-publish "foo": leat knows async, sync, batch, appender`:                                           {"-publish", "foo"},
-		`-wait "foo": leat knows park, yield, spin`:                                                         {"-wait", "foo"},
-		`-publish "async": mutexlog knows sync`:                                                             {"-engine", "mutexlog", "-publish", "async"},
+		`-publish "foo": must be one of async, sync, batch, appender, reserve (on leat)`:                    {"-publish", "foo"},
+		`-wait "foo": must be one of park, yield, spin (on leat)`:                                           {"-wait", "foo"},
+		`-publish "async": must be one of sync (on mutexlog)`:                                               {"-engine", "mutexlog", "-publish", "async"},
 		"3 producers need at least 3 partitions, not 2":                                                     {"-publish", "appender"},
 		"publish reserve gives a partition to one producer":                                                 {"-publish", "reserve"},
 		"-engine chan has no consumer groups, and -scenario churn needs them: -engine leat has":             {"-engine", "chan", "-scenario", "churn"},
 		"-members is for scenarios with a group: -scenario group, shared, churn, slow-consumer, redelivery": {"-members", "3"},
 		"-readers is not for scenarios with a group, such as group: they have -members, and -poll":          {"-scenario", "group", "-readers", "1"},
 		"-wait is not for scenarios with a group":                                                           {"-scenario", "shared", "-wait", "spin"},
-		`-mode is "foo": must be one of`:                                                                    {"-scenario", "group", "-mode", "foo"},
-		`-kind is "foo": must be one of`:                                                                    {"-scenario", "group", "-kind", "foo"},
+		`-mode "foo": must be one of`:                                                                       {"-scenario", "group", "-mode", "foo"},
+		`-kind "foo": must be one of`:                                                                       {"-scenario", "group", "-kind", "foo"},
 		"-kind is empty":                                                                                    {"-scenario", "group", "-kind", ""},
-		`-ack is "foo": must be one of`:                                                                     {"-scenario", "group", "-mode", "manual", "-ack", "foo"},
+		`-ack "foo": must be one of`:                                                                        {"-scenario", "group", "-mode", "manual", "-ack", "foo"},
 		`-ack is "each": only in mode manual`:                                                               {"-scenario", "group", "-ack", "each"},
 		"-members is 0: must be 1 to 10000":                                                                 {"-scenario", "group", "-members", "0"},
 		"-deliveries is 0: must be a whole number, 1 to 1000":                                               {"-scenario", "redelivery", "-deliveries", "0"},
@@ -185,7 +185,7 @@ func TestRun_WrongUse(t *testing.T) {
 func TestRun_TargetRefuses(t *testing.T) {
 	code, _, stderr := call(with("-engine", "chan", "-publish", "batch")...)
 	assert.Equal(t, exitUsage, code)
-	assert.Contains(t, stderr, `publish "batch": chan knows sync`)
+	assert.Contains(t, stderr, `publish "batch": must be one of sync (on chan)`)
 
 	code, _, stderr = call(with("-engine", "leat", "-publish", "appender", "-producers", "3")...)
 	assert.Equal(t, exitUsage, code)

@@ -238,7 +238,7 @@ func TestList(t *testing.T) {
 	assert.NotContains(t, stdout, "fan-out")
 	code, _, stderr = call("list", "x")
 	assert.Equal(t, exitUsage, code)
-	assert.Contains(t, stderr, `"x" is no scenario`)
+	assert.Contains(t, stderr, `scenario "x": must be one of mixed, unicast`)
 }
 
 func TestCompare(t *testing.T) {

@@ -70,7 +70,7 @@ func (t target) spec(s load.Scenario) (Spec, error) {
 			}
 		}
 		if spec.Wait.String() != s.Wait {
-			return refuse("wait %q: %s knows %s", s.Wait, t.Name(), joined(t.waits()))
+			return refuse("wait %q: must be one of %s (on %s)", s.Wait, joined(t.waits()), t.Name())
 		}
 	}
 	if t.Missing != nil {

@@ -19,14 +19,14 @@
 //	leatload report A.json B.json -o r.html    one self-contained page, all runs over each other
 //	leatload sweep -slo 'e2e.p99<200us'        the highest rate that still meets an objective, by a search
 //
-// What sweep -json writes, report makes a page of, and -file runs again at the rate that was found.
+// What sweep -json writes, report makes a page of, and -file runs again at the rate that was found, if one was.
 //
 // # The load
 //
 // -rate says how many messages a second, -arrival how they are spread in time (evenly, at random, in bursts, in steps), -sizes how
 // large they are and -keys which key each has, which chooses its partition. Same -seed, same stream. A scenario file is a JSON object
-// whose names are those of the flags, {"scenario": "churn", "rate": 20000}, or the JSON of a result; flags go before the file. Every
-// result says by which flags it can be had again.
+// whose names are those of the flags, {"scenario": "churn", "rate": 20000}, or the JSON of a result; flags go before the file, of which
+// all must be right nevertheless. Every result says by which flags it can be had again.
 //
 // # What comes out
 //

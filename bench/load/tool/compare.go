@@ -63,7 +63,7 @@ written; that is told on standard error in any case.
 			err = fmt.Errorf("%s: it is a search that sweep has written; compare takes the results of two runs, and leatload report makes a page of a search", name)
 		default:
 			if runs[i], err = compare.Read(bytes.NewReader(text)); err != nil {
-				err = fmt.Errorf("%s: %w", name, err)
+				err = ofFile(name, err)
 			}
 		}
 		if err != nil {

@@ -48,7 +48,7 @@ func TestRun_DurableRefused(t *testing.T) {
 		{`-dir "x": without -sync scenario mixed keeps nothing in files: must be left out, or go with -sync always, -sync never or a time such as -sync 10ms` + "\n",
 			[]string{"-dir", "x"}},
 		{"such as -sync 10ms, and -engine leat, since chan keeps nothing in files\n", []string{"-dir", "x", "-engine", "chan"}},
-		{"scenario durable keeps nothing in files: must be left out, or go with -sync always", []string{"-dir", "x", "-scenario", "durable", "-sync", ""}},
+		{`-sync "": must not be empty; it is (how) keep messages in files`, []string{"-dir", "x", "-scenario", "durable", "-sync", ""}},
 		{"scenario fan-out keeps nothing in files", []string{"sweep", "-dir", "x", "-scenario", "fan-out"}},
 		{"-sync is not for scenarios with a group", []string{"-scenario", "group", "-sync", "always"}},
 	} {

@@ -219,19 +219,28 @@ func (o *options) parse(args []string, stderr io.Writer, command string, more fu
 	}
 	given := map[string]bool{}
 	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	var file *filed
 	if o.file != "" {
-		if err := applyFile(fs, o.file); err != nil {
+		var err error
+		if file, err = o.applyFile(fs, given); err != nil {
 			return fail("%w", err)
 		}
 	}
-	var ok bool
-	if o.target, ok = o.engines.named(engine); !ok {
-		return fail("-engine %q: must be one of %s", engine, strings.Join(o.engines.names(), ", "))
+	err := o.settle(fs, &flags, name, engine, given)
+	if err == nil && file != nil {
+		err = o.checkOverridden(file)
 	}
-	if o.scenario, ok = load.ScenarioNamed(name); !ok {
-		return fail("-scenario %q: must be one of %s", name, strings.Join(scenarioNames(), ", "))
+	if err != nil {
+		return fail("%w", file.about(err))
 	}
-	err := o.process.check()
+	return nil
+}
+
+// settle makes of the flags what they say all together, and checks it.
+func (o *options) settle(fs *flag.FlagSet, flags *load.Scenario, name, engine string, given map[string]bool) (err error) {
+	if o.target, o.scenario, err = o.choose(name, engine); err == nil {
+		err = o.process.check()
+	}
 	if err == nil {
 		err = o.out.check()
 	}
@@ -239,29 +248,25 @@ func (o *options) parse(args []string, stderr io.Writer, command string, more fu
 	fs.Visit(func(f *flag.Flag) {
 		stops = stops || f.Name == "stop"
 		if err == nil {
-			err = o.override(&flags, f)
+			err = o.override(flags, f.Name)
 		}
 	})
 	if err != nil {
-		return fail("%w", err)
+		return err
 	}
 	if s := &o.scenario; !stops && s.Stop >= s.Duration {
 		s.Stop = max(s.Duration/3, 0) // the scenario's own stop, in a shorter run
 	}
 	if o.prepare != nil {
 		if err := o.prepare(given); err != nil {
-			return fail("%w", err)
+			return err
 		}
 	}
 	if o.scenario.Dir != "" && o.scenario.Sync == "" {
-		return fail("%w", o.noFiles())
+		return o.noFiles()
 	}
-	if err := load.Check(o.target, o.scenario); err != nil {
-		err = plain(err, *o)
-		if rest, ok := strings.CutPrefix(err.Error(), "-rate "); ok && command == "sweep" {
-			err = errors.New("-from " + rest) // the first rate
-		}
-		return fail("%w", err)
+	if err := o.check(); err != nil {
+		return err
 	}
 	in := []fileOf{{"file", o.file}}
 	for flag, form := range map[string]string{"keys": o.scenario.Keys.String(), "sizes": o.scenario.Sizes.String()} {
@@ -269,10 +274,33 @@ func (o *options) parse(args []string, stderr io.Writer, command string, more fu
 			in = append(in, fileOf{flag, name})
 		}
 	}
-	if err := cmp.Or(o.askable(), distinct(in, slices.Concat(o.out.files(), o.process.files()))); err != nil {
-		return fail("%w", err)
+	return cmp.Or(o.askable(), distinct(in, slices.Concat(o.out.files(), o.process.files())))
+}
+
+// choose returns the target and the scenario of these names.
+func (o *options) choose(scenario, engine string) (load.Target, load.Scenario, error) {
+	t, ok := o.engines.named(engine)
+	if !ok {
+		return nil, load.Scenario{}, fmt.Errorf("-engine %q: must be one of %s", engine, strings.Join(o.engines.names(), ", "))
 	}
-	return nil
+	s, ok := load.ScenarioNamed(scenario)
+	if !ok {
+		return nil, load.Scenario{}, fmt.Errorf("-scenario %q: must be one of %s", scenario, strings.Join(scenarioNames(), ", "))
+	}
+	return t, s, nil
+}
+
+// check says what is wrong with the scenario, or why the target does not take it.
+func (o *options) check() error {
+	err := load.Check(o.target, o.scenario)
+	if err == nil {
+		return nil
+	}
+	err = plain(err, *o)
+	if rest, ok := strings.CutPrefix(err.Error(), "-rate "); ok && o.prepare != nil {
+		err = errors.New("-from " + rest) // the first rate of a search
+	}
+	return err
 }
 
 // noFiles says what must be added to -dir, so that there are files to put there.
@@ -321,22 +349,20 @@ func complain(stderr io.Writer, command string, err error) error {
 }
 
 // override takes over the field of a flag that was given.
-func (o *options) override(from *load.Scenario, f *flag.Flag) error {
-	x, ok := fields[f.Name]
+func (o *options) override(from *load.Scenario, name string) error {
+	x, ok := fields[name]
 	if !ok {
 		return nil
 	}
 	group := o.scenario.Group.Kind != ""
 	switch {
 	case x.kind == plainOnly && group:
-		return fmt.Errorf("-%s is not for scenarios with a group, such as %s: they have -members, and -poll", f.Name, o.scenario.Name)
+		return fmt.Errorf("-%s is not for scenarios with a group, such as %s: they have -members, and -poll", name, o.scenario.Name)
 	case x.kind == groupsOnly && !group:
-		return fmt.Errorf("-%s is for scenarios with a group: -scenario %s", f.Name, strings.Join(groupNames(), ", "))
-	case f.Name == "deliveries" && from.Group.Deliveries == 0, f.Name == "backoff" && from.Group.Backoff == 0,
-		f.Name == "size" && from.Size == 0, f.Name == "stages" && from.Stages == 0: // where 0 means the default
-		return fmt.Errorf("-%s is 0: must be %s", f.Name, forms[f.Name])
-	case f.Name == "kind" && from.Group.Kind == "":
-		return errors.New("-kind is empty: must be assigned, shared or broadcast")
+		return fmt.Errorf("-%s is for scenarios with a group: -scenario %s", name, strings.Join(groupNames(), ", "))
+	case name == "deliveries" && from.Group.Deliveries == 0, name == "backoff" && from.Group.Backoff == 0,
+		name == "size" && from.Size == 0, name == "stages" && from.Stages == 0: // where 0 means the default
+		return fmt.Errorf("-%s is 0: must be %s", name, forms[name])
 	}
 	x.copy(&o.scenario, from)
 	return nil

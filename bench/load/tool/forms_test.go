@@ -168,7 +168,7 @@ func parseOne(name, value string) (said string, err error) {
 	case "from", "to", "factor", "precision", "runs":
 		err = o.parseSweep(args, &c, &b)
 	case "threshold":
-		_, _, said = call("compare", args[0], value, "", "")
+		_, _, said = call("compare", args[0], value, "none", "none")
 		if strings.Contains(said, "no such file") {
 			return said, nil // it has got so far
 		}

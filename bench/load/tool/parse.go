@@ -53,9 +53,14 @@ func setFlags(fs *flag.FlagSet, args []string) (rest []string, err error) {
 	return args, nil
 }
 
-// setFlag sets one flag.
+// setFlag sets one flag. An empty value is none where it would be the same as no flag, unless help says what it stands for: it was
+// forgotten, as in -json=$FILE.
 func setFlag(fs *flag.FlagSet, name, value string) error {
 	err := fs.Set(name, value)
+	f := fs.Lookup(name)
+	if err == nil && strings.TrimSpace(value) == "" && f.DefValue == "" && !strings.Contains(f.Usage, "empty: ") {
+		err = errors.New("must not be empty")
+	}
 	if err == nil {
 		return nil
 	}

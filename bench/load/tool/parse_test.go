@@ -3,6 +3,8 @@ package tool
 import (
 	"flag"
 	"io"
+	"regexp"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -43,6 +45,39 @@ func TestRefused_Flags(t *testing.T) {
 	}
 }
 
+// TestRefused_Empty: an empty value is one that was forgotten, of every flag of which help does not say what it stands for.
+func TestRefused_Empty(t *testing.T) {
+	flags := map[string][]string{"compare": {"threshold", "anyway", "json"}, "list": {"v"}}
+	for _, command := range []string{"run", "sweep"} {
+		flagsOf(t, command).VisitAll(func(f *flag.Flag) {
+			if f.Name != "gc" && f.Name != "memlimit" {
+				flags[command] = append(flags[command], f.Name)
+			}
+		})
+	}
+	for command, names := range flags {
+		for _, name := range names {
+			for _, blank := range []string{"", " ", "\t "} {
+				assert.Regexp(t, "^leatload: -"+name+" ("+regexp.QuoteMeta(strconv.Quote(blank))+": |is empty: ).*(must|it takes)", refused(t, command, "-"+name+"="+blank))
+			}
+		}
+	}
+	for _, args := range [][]string{{"-gc", ""}, {"-memlimit="}} {
+		_, err := parse(args, io.Discard)
+		assert.NoError(t, err, "as it is")
+	}
+	for line, args := range map[string][]string{
+		`leatload: -json "": must not be empty; it is (file) write the result as JSON to this file; - is standard output.`: {"-json="},
+		`leatload: -slo " ": must not be empty; it is (objectives) what the run is to meet, `:                              {"sweep", "-slo", " "},
+		"leatload: the name of a file is empty: must be one that -json has written":                                        {"compare", "", ""},
+		"leatload: the name of a file is empty: must be one":                                                               {"report", ""},
+		`leatload: scenario "": must be one of mixed, unicast`:                                                             {"list", ""},
+		`leatload: -keys "file:": PATH is empty`:                                                                           {"-keys", "file:"},
+	} {
+		assert.Contains(t, refused(t, args...), line)
+	}
+}
+
 // TestHelp_No: help that is not asked for does not come in the place of what is.
 func TestHelp_No(t *testing.T) {
 	for _, args := range [][]string{{"-h=false"}, {"--help=0"}, {"run", "-h=F"}} {
@@ -70,7 +105,7 @@ func TestSetFlags_LikePackageFlag(t *testing.T) {
 	flags := func(v *values) *flag.FlagSet {
 		fs := newFlags("x")
 		fs.IntVar(&v.n, "n", 0, "")
-		fs.StringVar(&v.s, "s", "", "")
+		fs.StringVar(&v.s, "s", "", "a text; empty: none")
 		fs.BoolVar(&v.b, "b", false, "")
 		return fs
 	}

@@ -54,7 +54,7 @@ from anywhere. Of a search that leatload sweep -json has written it makes the pa
 		}
 		err = distinct(in, []fileOf{{"o", *out}})
 	}
-	if err == nil && *out == "" {
+	if err == nil && strings.TrimSpace(*out) == "" {
 		err = errors.New("-o is empty: must be a file, or - for standard output")
 	}
 	if err != nil {
@@ -100,14 +100,14 @@ func readPage(names []string) (p pageOf, err error) {
 				err = fmt.Errorf("%w: there are no runs in it", errSweep)
 			}
 			if err != nil {
-				return p, fmt.Errorf("%s: %w", name, err)
+				return p, ofFile(name, err)
 			}
 			p.search = &all
 			continue
 		}
 		run, err := report.Read(strings.TrimSuffix(filepath.Base(name), ".json"), bytes.NewReader(text))
 		if err != nil {
-			return p, fmt.Errorf("%s: %w", name, err)
+			return p, ofFile(name, err)
 		}
 		p.runs = append(p.runs, run)
 	}

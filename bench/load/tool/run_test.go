@@ -148,7 +148,7 @@ func TestRun_WrongUse(t *testing.T) {
 		"-wait is not for scenarios with a group":                                                           {"-scenario", "shared", "-wait", "spin"},
 		`-mode "foo": must be one of`:                                                                       {"-scenario", "group", "-mode", "foo"},
 		`-kind "foo": must be one of`:                                                                       {"-scenario", "group", "-kind", "foo"},
-		"-kind is empty":                                                                                    {"-scenario", "group", "-kind", ""},
+		`-kind "": must not be empty; it is`:                                                                {"-scenario", "group", "-kind", ""},
 		`-ack "foo": must be one of`:                                                                        {"-scenario", "group", "-mode", "manual", "-ack", "foo"},
 		`-ack is "each": only in mode manual`:                                                               {"-scenario", "group", "-ack", "each"},
 		"-members is 0: must be 1 to 10000":                                                                 {"-scenario", "group", "-members", "0"},

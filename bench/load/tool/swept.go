@@ -2,6 +2,7 @@ package tool
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -109,11 +110,23 @@ func (s *swept) knee() (run json.RawMessage, ok bool) {
 	return run, run != nil
 }
 
+// ofFile names the file that an error is about, and says what is wrong with its JSON without the names of Go's types.
+func ofFile(name string, err error) error {
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) {
+		err = fmt.Errorf("not what leatload has written: %s must not be of JSON's type %s", cmp.Or(wrong.Field, "it"), wrong.Value)
+	}
+	return fmt.Errorf("%s: %w", name, err)
+}
+
 // fileMost is how large a file of results may be that is read.
 const fileMost = 256 << 20
 
 // readAll reads a file.
 func readAll(name string) ([]byte, error) {
+	if name == "" {
+		return nil, errors.New("the name of a file is empty: must be one that -json has written")
+	}
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err

@@ -72,7 +72,7 @@ func TestFile(t *testing.T) {
 	assert.Equal(t, time.Minute, o.scenario.Duration)
 
 	for text, want := range map[string]string{
-		`{"rate": "fast"}`:       `rate is "fast"`,
+		`{"rate": "fast"}`:       `-rate "fast"`,
 		`{"rates": 1}`:           `"rates": must be one of ack, arrival, backoff`,
 		`{"rate": [1]}`:          "rate must be a string, a number, true or false",
 		`[1]`:                    "must be one JSON object",

@@ -63,5 +63,5 @@
 // file is wrong) and 3 (not comparable); 2 and 3 go before what could not be written.
 //
 // After Ctrl-C the run drains for a moment, and shows and judges what there was until then; a search does so with the runs that were over.
-// A second Ctrl-C kills.
+// A second Ctrl-C removes the files of -sync and kills, and a third one kills at once.
 package main

@@ -2,6 +2,7 @@ package tool
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +17,7 @@ type begun struct {
 	outs      []opened
 	log       *logger                   // nil without -hlog
 	files     map[string]io.WriteCloser // of the process, by flag
+	left      *leftovers                // of the process
 	removeDir func()
 	end       func() error // makes the process as it was, and writes what there is about it
 }
@@ -29,7 +31,7 @@ type opened struct {
 // begin opens the files, makes the directory and changes the process. If one of them cannot be, it says so on stderr, leaves everything
 // as it was and returns nil with the exit code: that of a wrong value of a flag, or, once all of them are right, of a failure.
 func (o *options) begin(command string, stdout, stderr io.Writer) (*begun, int) {
-	b := &begun{files: map[string]io.WriteCloser{}, removeDir: func() {}}
+	b := &begun{files: map[string]io.WriteCloser{}, left: cmp.Or(o.left, &leftovers{}), removeDir: func() {}}
 	if err := o.open(b, stdout); err != nil {
 		b.close()
 		_ = complain(stderr, command, err)
@@ -41,6 +43,7 @@ func (o *options) begin(command string, stdout, stderr io.Writer) (*begun, int) 
 		fmt.Fprintf(stderr, "leatload: %v\n", err)
 		return nil, exitFailed
 	}
+	b.left.set(b.undo)
 	return b, exitOK
 }
 
@@ -74,6 +77,12 @@ func (o *options) open(b *begun, stdout io.Writer) (err error) {
 
 // close closes what is open still, and removes the directory. Files that were made and have nothing in them go, too.
 func (b *begun) close() {
+	b.left.set(nil)
+	b.undo()
+}
+
+// undo is close, also while the run goes on.
+func (b *begun) undo() {
 	for _, x := range b.outs {
 		_ = x.to.Close() // what went wrong has been told by write
 	}
@@ -108,20 +117,21 @@ func (b *begun) write(r *load.Result) error {
 	return errors.Join(errs...)
 }
 
-// makeDir makes the directory for files that messages are kept in. What it returns removes what it has made.
+// makeDir makes the directory for files that messages are kept in: one of this process, in that of -dir. What it returns removes what
+// it has made.
 func (o *options) makeDir() (undo func(), err error) {
 	s := &o.scenario
-	switch {
-	case s.Sync == "":
+	if s.Sync == "" {
 		return func() {}, nil
-	case s.Dir == "":
-		if undo, err = makeDir(os.TempDir()); err != nil {
-			err = fmt.Errorf("-dir is empty, and -sync needs one: must be a directory, since that for temporary files takes none: %w", err)
-		}
-		return undo, err
 	}
-	if undo, err = makeDir(s.Dir); err != nil {
-		err = fmt.Errorf("-dir %q: must be a directory in which files can be made, or can be one: %w", s.Dir, err)
+	given := s.Dir
+	s.Dir, undo, err = makeDir(cmp.Or(given, os.TempDir()))
+	switch {
+	case err == nil:
+	case given == "":
+		err = fmt.Errorf("-dir is empty, and -sync needs one: must be a directory, since that for temporary files takes none: %w", err)
+	default:
+		err = fmt.Errorf("-dir %q: must be a directory in which files can be made, or can be one: %w", given, err)
 	}
 	return undo, err
 }

@@ -12,7 +12,9 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"sync"
 	"syscall"
+	"time"
 
 	"github.com/leatlog/leat/bench/load"
 )
@@ -20,9 +22,41 @@ import (
 // Main is all of the program: it loads one of these targets, the first one by default, as the process's arguments say, ends cleanly at
 // Ctrl-C, and exits with the code that says what came of it. It does not return. Without a target it panics.
 func Main(targets ...load.Target) {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second Ctrl-C kills
-	os.Exit(Run(ctx, targets, os.Args[1:], os.Stdout, os.Stderr))
+	signals, left := make(chan os.Signal, 2), &leftovers{}
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	ctx, stop := context.WithCancel(context.Background())
+	go func() {
+		<-signals
+		stop()
+		again := <-signals
+		signal.Reset() // a third one kills at once
+		left.remove()
+		if p, err := os.FindProcess(os.Getpid()); err == nil && p.Signal(again) == nil {
+			time.Sleep(time.Second) // it comes before that
+		}
+		os.Exit(exitFailed)
+	}()
+	os.Exit(run(ctx, left, targets, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// leftovers removes what a run has made and would leave behind if the process were killed.
+type leftovers struct {
+	mu   sync.Mutex
+	undo func() // nil: there is nothing
+}
+
+func (l *leftovers) set(undo func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.undo = undo
+}
+
+// remove does it while the run goes on, which does not get to its end any more, whatever it fails with: that needs the lock.
+func (l *leftovers) remove() {
+	l.mu.Lock()
+	if l.undo != nil {
+		l.undo()
+	}
 }
 
 // engines are the targets to choose from, the default first.

@@ -2,6 +2,8 @@ package tool
 
 import (
 	"encoding/json"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -55,5 +57,57 @@ func TestRun_DurableRefused(t *testing.T) {
 		code, _, stderr := call(with(x.args...)...)
 		assert.Equal(t, exitUsage, code, "%v", x.args)
 		assert.Contains(t, stderr, x.says, "%v", x.args)
+	}
+}
+
+// stuck keeps messages in files, and comes to no end before it may.
+type stuck struct {
+	twice
+	opened, end chan struct{}
+}
+
+func (stuck) KeepsFiles() {}
+
+func (x stuck) Open(s load.Scenario) (load.Instance, error) {
+	dir, err := os.MkdirTemp(s.Dir, "mine-")
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "file"), []byte("x"), 0o600)
+	}
+	close(x.opened)
+	<-x.end
+	return nil, errors.Join(err, errors.New("is stuck"))
+}
+
+// TestLeftovers: a run that is killed leaves nothing behind: no directory, and no file that it has not written into.
+func TestLeftovers(t *testing.T) {
+	folder := t.TempDir()
+	t.Setenv("TMPDIR", filepath.Join(folder, "tmp"))
+	require.NoError(t, os.Mkdir(filepath.Join(folder, "tmp"), 0o700))
+	for _, dir := range []string{os.TempDir(), filepath.Join(folder, "new", "er")} {
+		for _, command := range []string{"run", "sweep"} {
+			left, x := &leftovers{}, stuck{opened: make(chan struct{}), end: make(chan struct{})}
+			args := []string{command, "-scenario", "unicast", "-sync", "always", "-q", "-floor=false", "-json", filepath.Join(folder, "r.json")}
+			if dir != os.TempDir() {
+				args = append(args, "-dir", dir)
+			}
+			code := make(chan int)
+			go func() { code <- run(t.Context(), left, []load.Target{x}, args, io.Discard, io.Discard) }()
+			<-x.opened
+			there, err := filepath.Glob(filepath.Join(dir, "leatload-*", "mine-*", "file"))
+			require.NoError(t, err)
+			assert.Len(t, there, 1)
+			left.remove()
+			files, err := os.ReadDir(folder)
+			require.NoError(t, err)
+			for _, f := range files {
+				assert.Equal(t, "tmp", f.Name())
+			}
+			files, err = os.ReadDir(os.TempDir())
+			require.NoError(t, err)
+			assert.Empty(t, files)
+			close(x.end)
+			left.mu.Unlock() // the process would be gone
+			assert.Equal(t, exitFailed, <-code)
+		}
 	}
 }

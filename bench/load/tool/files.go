@@ -185,20 +185,25 @@ func (t *toStdout) Close() error {
 	return nil
 }
 
-// makeDir makes a directory, and those above it that are missing, and tries whether there can be others in it. What it returns removes
-// those it has made, as far as they are empty.
-func makeDir(dir string) (undo func(), err error) {
+// makeDir makes a directory in another one, and those above it that are missing. What it returns removes it with all that is in it by then,
+// though somebody may be writing there, and the others that it has made as far as they are empty.
+func makeDir(in string) (dir string, undo func(), err error) {
 	var missing []string
-	for d := filepath.Clean(dir); ; d = filepath.Dir(d) {
+	for d := filepath.Clean(in); ; d = filepath.Dir(d) {
 		if _, err := os.Stat(d); err == nil {
 			break
 		} else if !errors.Is(err, fs.ErrNotExist) || d == filepath.Dir(d) {
-			return nil, err
+			return "", nil, err
 		}
 		missing = append(missing, d)
 	}
 	var made []string
 	undo = func() {
+		for range 100 { // until nothing new has come meanwhile
+			if dir == "" || os.RemoveAll(dir) == nil {
+				break
+			}
+		}
 		for _, d := range slices.Backward(made) {
 			_ = os.Remove(d) // somebody else may have something in it by now
 		}
@@ -206,17 +211,13 @@ func makeDir(dir string) (undo func(), err error) {
 	for _, d := range slices.Backward(missing) {
 		if err := os.Mkdir(d, 0o755); err != nil {
 			undo()
-			return nil, err
+			return "", nil, err
 		}
 		made = append(made, d)
 	}
-	try, err := os.MkdirTemp(dir, "leatload-")
-	if err == nil {
-		err = os.Remove(try)
-	}
-	if err != nil {
+	if dir, err = os.MkdirTemp(in, "leatload-"); err != nil {
 		undo()
-		return nil, err
+		return "", nil, err
 	}
-	return undo, nil
+	return dir, undo, nil
 }

@@ -296,25 +296,28 @@ func TestRefused_Dir(t *testing.T) {
 	assert.Contains(t, stderr, "-dir is empty, and -sync needs one: must be a directory, since that for temporary files takes none")
 }
 
-// TestMakeDir: what was made goes, but not what was there or is in use.
+// TestMakeDir: what was made goes, with all that is in it, but not what was there or is in use.
 func TestMakeDir(t *testing.T) {
 	folder := t.TempDir()
-	undo, err := makeDir(filepath.Join(folder, "a", "b"))
+	dir, undo, err := makeDir(filepath.Join(folder, "a", "b"))
 	require.NoError(t, err)
-	assert.DirExists(t, filepath.Join(folder, "a", "b"))
-	inner, err := makeDir(filepath.Join(folder, "a", "b", "c"))
+	assert.Equal(t, filepath.Join(folder, "a", "b"), filepath.Dir(dir))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "gone"), nil, 0o600))
+	other, inner, err := makeDir(filepath.Join(folder, "a", "b", "c"))
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "a", "kept"), nil, 0o600))
 	inner()
-	assert.DirExists(t, filepath.Join(folder, "a", "b"))
-	assert.NoDirExists(t, filepath.Join(folder, "a", "b", "c"))
+	assert.DirExists(t, dir)
+	assert.NoDirExists(t, filepath.Dir(other))
 	undo()
 	assert.NoDirExists(t, filepath.Join(folder, "a", "b"))
 	assert.FileExists(t, filepath.Join(folder, "a", "kept"))
-	undo, err = makeDir(folder)
+	_, undo, err = makeDir(folder)
 	require.NoError(t, err)
 	undo()
-	assert.DirExists(t, folder)
+	left, err := os.ReadDir(folder)
+	require.NoError(t, err)
+	assert.Len(t, left, 1, "a")
 }
 
 // TestSweep_Again: what sweep writes, report makes a page of, -file runs again, and compare says that it does not take.

@@ -31,11 +31,16 @@ var commands = map[string]func(args []string, stdout, stderr io.Writer) int{
 // Run is the program with arguments, those after the program's name, and returns its exit code. The first target is the default. When
 // ctx ends a run ends with the result so far. It panics without a target.
 func Run(ctx context.Context, targets []load.Target, args []string, stdout, stderr io.Writer) int {
+	return run(ctx, &leftovers{}, targets, args, stdout, stderr)
+}
+
+// run is Run, and says what is left if it is killed.
+func run(ctx context.Context, left *leftovers, targets []load.Target, args []string, stdout, stderr io.Writer) int {
 	if len(targets) == 0 {
 		panic("tool: no target to load")
 	}
 	out, errs := &printed{w: stdout, name: "standard output"}, &printed{w: stderr, name: "standard error"}
-	code := command(ctx, targets, args, out, errs)
+	code := options{engines: targets, left: left}.command(ctx, args, out, errs)
 	for _, p := range []*printed{out, errs} {
 		if err := p.lost(); err != nil {
 			code = failing(stderr, code, notWritten(p.name, err))
@@ -45,15 +50,14 @@ func Run(ctx context.Context, targets []load.Target, args []string, stdout, stde
 }
 
 // command is a sub-command with its arguments.
-func command(ctx context.Context, targets []load.Target, args []string, stdout, stderr io.Writer) int {
-	o := options{engines: targets}
+func (o options) command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 		switch name := args[0]; name {
 		case "run":
 			args = args[1:]
 		case "help":
 			if len(args) > 1 && args[1] != "run" {
-				return command(ctx, targets, []string{args[1], "-h"}, stdout, stderr)
+				return o.command(ctx, []string{args[1], "-h"}, stdout, stderr)
 			}
 			args = []string{"-h"}
 		case "sweep":
@@ -63,7 +67,7 @@ func command(ctx context.Context, targets []load.Target, args []string, stdout, 
 				return f(args[1:], stdout, stderr)
 			}
 			fmt.Fprintf(stderr, "leatload: unknown sub-command %q: must be one of run (which may be left out), list, compare, report, sweep, help\n\n", name)
-			usage(stderr, nil, targets)
+			usage(stderr, nil, o.engines)
 			return exitUsage
 		}
 	}
@@ -79,6 +83,7 @@ func command(ctx context.Context, targets []load.Target, args []string, stdout, 
 // options is what the flags say.
 type options struct {
 	engines  engines
+	left     *leftovers // may be nil
 	scenario load.Scenario
 	target   load.Target
 	out      outputs

@@ -250,6 +250,7 @@ of these counts: a run that was wrong, one that failed, 99, something that could
 any case.
 
 After Ctrl-C the search shows and writes what it has found so far, without the run that was under way, and the code says the same of
-that: 0 if a rate has met, 99 if none has yet. A second Ctrl-C kills.
+that: 0 if a rate has met, 99 if none has yet. A second Ctrl-C removes the files of -sync and kills, and a third one
+kills at once.
 `)
 }

@@ -93,7 +93,8 @@ the rate was not reached, or handlers did not get through what was sent (unfinis
 error in any case.
 
 After Ctrl-C the run drains for a moment and shows the result so far, and the code says the same of that; a rate counts as reached if
-it was until then, and what was still under way does not count. A second Ctrl-C kills.
+it was until then, and what was still under way does not count. A second Ctrl-C removes the files of -sync and kills, and a third
+one kills at once.
 `)
 }
 

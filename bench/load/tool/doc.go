@@ -20,10 +20,13 @@ import (
 )
 
 // Main is all of the program: it loads one of these targets, the first one by default, as the process's arguments say, ends cleanly at
-// Ctrl-C, and exits with the code that says what came of it. It does not return. Without a target it panics.
+// Ctrl-C, and when its terminal goes, and exits with the code that says what came of it. It does not return. Without a target it panics.
 func Main(targets ...load.Target) {
 	signals, left := make(chan os.Signal, 2), &leftovers{}
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
+		signal.Notify(signals, syscall.SIGHUP)
+	}
 	ctx, stop := context.WithCancel(context.Background())
 	go func() {
 		<-signals

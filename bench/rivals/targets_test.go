@@ -63,7 +63,7 @@ func TestTargets_Tool(t *testing.T) {
 		"-sizes uniform:64-128: messages of watermill have one size": {"-engine", "watermill", "-sizes", "uniform:64-128"},
 		"and 100 bytes: it has messages of 64 16 1024 bytes":         {"-engine", "ring", "-scenario", "unicast", "-size", "100"},
 		`-publish "batch": ring has one way to publish`:              {"-engine", "ring", "-scenario", "unicast", "-publish", "batch"},
-		`-wait "spin": must be one of park (on watermill)`:                {"-engine", "watermill", "-wait", "spin"},
+		`-wait "spin": must be one of park (on watermill)`:           {"-engine", "watermill", "-wait", "spin"},
 		"-stages 3: nats is one":                                     {"-engine", "nats", "-scenario", "pipeline"},
 		"-replays 2: what nats has delivered is gone":                {"-engine", "nats", "-scenario", "replay-storm"},
 		"-engine ring: not with 3 producers, 2 partitions, 2 readers and subscribers, and 64 bytes: it has one producer": {"-engine", "ring"},

@@ -42,8 +42,9 @@ import (
 // else with the role. It does not sleep or end while something is not visible, since it looks at direct, with the role,
 // before it looks at the ring.
 //
-// Nothing comes too late. The state is looked at with the role. Close and Drain set it, and what they send through the ring
-// then is taken with the role: an append that has not seen the state has had the role before.
+// Nothing comes too late. The state is looked at with the role, and after the ring has been emptied. Close and Drain set it, and
+// what they send through the ring then is taken with the role: an append that has not seen the state has had the role before, and
+// has not taken that itself.
 //
 // Progress. The goroutine waits for a publisher that drains, which is bounded by the ring and waits for nobody; a publisher
 // never waits. With files both may wait for a write: see durable.go, and mayAppend for who may not.
@@ -117,9 +118,9 @@ func (p *Partition) direct(r *segment.Record, size int64) bool {
 	switch {
 	case p.rival.Load() != 0:
 		p.met()
-	case p.state.Load() != 0: // pairs with Drain: see tooLate
 	case p.ring.Claimed() && !p.empty():
 		p.met() // somebody is about to hand over a record
+	case p.state.Load() != 0: // after the ring is empty: see "Nothing comes too late"
 	default:
 		done = p.appendDirect(r, size)
 	}

@@ -12,7 +12,8 @@
 //   - a publisher that found the partition idle and took the bit: it appends its own record straight from the caller's
 //     memory, without a hand-over and without waking anybody, serves what came in meanwhile, and sets the bit again;
 //   - the partition's own goroutine, under load: it drains the ring in batches, and waits for room where publishers would
-//     have to; or a publisher to whom it lends the role while records come in a stream (see lend);
+//     have to; or a publisher to whom it lends the role while records come in a stream, or while it waits for a processor (see
+//     lend);
 //   - an Appender, for as long as it is open.
 //
 // The role moves by the ring's idle bit (a CAS, see package ring), by a token to the parked goroutine, through the word lent,

@@ -104,6 +104,22 @@ func TestExplore_Drain(t *testing.T) {
 				s.Go("publisher", async(x, 0))
 			})
 		}},
+		roleScenario{"async with the role handed over", 2, func(s *explore.S) {
+			setup(s, 1, func(x *explored) {
+				x.hotStreak = 0
+				x.alone.Store(1)
+				s.Go("publisher", func() {
+					for id := range 2 {
+						err := x.PublishAsync(ctx, record(id), nil)
+						if err == nil {
+							x.in[id] = unknown
+						}
+						definite(err)
+					}
+					x.leave()
+				})
+			})
+		}},
 		roleScenario{"append", 2, func(s *explore.S) {
 			setup(s, 1, func(x *explored) {
 				s.Go("appender", func() {

@@ -131,10 +131,33 @@ func (p *Partition) Lend(f func()) {
 	p.alone.Store(1)
 	p.lent.Store(offered)
 	f()
-	for turn := uint32(0); !p.lent.CompareAndSwap(offered, kept); turn++ {
-		atomicx.Relax(turn)
+	p.takeBack()
+}
+
+// Streak returns what the holder of the role knows of publishers that do not wait. The caller has the role.
+func (p *Partition) Streak() (hot, cool, keen int) { return p.a.hot, p.a.cool, p.a.keen }
+
+// SetAlone says whether one producer seems to have the partition for itself.
+func (p *Partition) SetAlone(alone bool) {
+	p.alone.Store(0)
+	if alone {
+		p.alone.Store(1)
 	}
 }
+
+// Useful is what becomes of a goroutine that has looked so often and found something.
+func Useful(worth, keen bool, finds int, came uint64) bool {
+	return useful(&stream{worth: worth, finds: finds}, keen, came)
+}
+
+// HotStreak, KeenFrom, Coolest, CoolKeen and DirectBatch are what tests of the pace go by.
+const (
+	HotStreak   = hotStreak
+	KeenFrom    = keenFrom
+	Coolest     = coolest
+	CoolKeen    = coolKeen
+	DirectBatch = directBatch
+)
 
 // DirectFiles is how many records a producer that is alone makes visible by one write.
 const DirectFiles = directFiles

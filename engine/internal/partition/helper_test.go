@@ -63,6 +63,20 @@ func start(t testing.TB, s setup) part {
 
 // launch is start for who calls stop himself, and has workers.
 func launch(s setup) (p part, stop func()) {
+	p = prepare(s)
+	go p.Run()
+	return p, func() {
+		p.Close(errOver)
+		<-p.Done()
+		p.Free()
+		if s.store != nil {
+			_ = s.store.Close()
+		}
+	}
+}
+
+// prepare returns a partition whose goroutine does not run yet.
+func prepare(s setup) part {
 	if s.slots == 0 {
 		s.slots = 64
 	}
@@ -86,15 +100,7 @@ func launch(s setup) (p part, stop func()) {
 		Store:          s.store,
 		Loaded:         s.loaded,
 	})
-	go run.Run()
-	return part{run, s.pool, s.workers}, func() {
-		run.Close(errOver)
-		<-run.Done()
-		run.Free()
-		if s.store != nil {
-			_ = s.store.Close()
-		}
-	}
+	return part{run, s.pool, s.workers}
 }
 
 func newWorkers(t testing.TB, n int) *dispatch.Pool {

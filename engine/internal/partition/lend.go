@@ -18,7 +18,7 @@ import (
 // # Shared state
 //
 //	lent  kept, offered or out; stored and CASed by the goroutine (kept to offered and back), CASed and stored by a
-//	      publisher (offered to out and back)
+//	      publisher (offered to out and back), and stored by one that hands the role over (kept to offered)
 //
 // # Proof
 //
@@ -26,6 +26,11 @@ import (
 // its store of offered; while it is offered nobody uses it. The goroutine goes on only after its CAS from offered to kept.
 // Each of the two CAS expects offered, so they exclude each other. It cannot be taken by the ring's idle bit meanwhile:
 // the goroutine sets that only while lent is kept.
+//
+// Handed over. A publisher that has taken the idle bit has the role alone, and lent is kept. It stores offered as the last thing that
+// it does with the role, and wakes the goroutine. From then on it is as if the goroutine had lent it: the bit is clear, and the
+// goroutine begins with its CAS. Whoever else wakes the goroutine leaves lent at kept, and nobody changes that but the goroutine; so
+// it knows by one look which of the two it was.
 //
 // Nothing is left behind. The goroutine takes the role back by itself, without being asked, and looks at the ring then; it
 // leaves what it finds only if records have come since its last look, and only so many times in a row.
@@ -40,7 +45,8 @@ import (
 // Visible soon. What is appended directly is visible after directBatch records of that producer, or at the next look of the
 // goroutine that finds nothing new, or at its next look but leaveMax at the latest: it publishes before it does anything
 // else with the role. It does not sleep or end while something is not visible, since it looks at direct, with the role,
-// before it looks at the ring.
+// before it looks at the ring, and puts nothing on offer between that and its sleep or end. It is awake, or has its token, from before
+// the role is on offer until then; so all that it may have to wait for is a processor.
 //
 // Nothing comes too late. The state is looked at with the role, and after the ring has been emptied. Close and Drain set it, and
 // what they send through the ring then is taken with the role: an append that has not seen the state has had the role before, and
@@ -76,6 +82,24 @@ func (p *Partition) lend() {
 			atomicx.Pause(lendPauses)
 		}
 	}
+	p.takeBack()
+}
+
+// again passes one turn of the goroutine without anything, and reports whether to look again. While it lets others run the role
+// is on offer, in memory: they may be producers, and it may be long until it has a processor again.
+func (p *Partition) again(idle *atomicx.Backoff) bool {
+	turn := idle.Turns() - idle.Spins // wraps before they are over
+	if p.store != nil || turn >= idle.Yields || atomicx.Exploring {
+		return idle.Again() // nothing may be on offer when it is the last
+	}
+	p.lent.Store(offered)
+	idle.Again()
+	p.takeBack()
+	return true
+}
+
+// takeBack takes the role back that is on loan. The caller is the goroutine.
+func (p *Partition) takeBack() {
 	for turn := uint32(0); !p.lent.CompareAndSwap(offered, kept); turn++ {
 		atomicx.Relax(turn)
 	}
@@ -156,7 +180,8 @@ func (p *Partition) appendDirect(r *segment.Record, size int64) bool {
 
 // stream tells the goroutine how fast records come.
 type stream struct {
-	found int    // looks in a row that found something
+	finds int    // looks that found something
+	found int    // of these so many in a row
 	lent  bool   // the role has been lent since the last look
 	left  int    // looks in a row that left what was there
 	tail  uint64 // where claims stood at the last look,

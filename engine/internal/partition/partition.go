@@ -55,6 +55,7 @@ type Partition struct {
 
 	inlineMax   int64 // bytes of a record that fits one slot
 	streamAfter int   // see stream; a field for tests
+	hotStreak   int   // see letGo; a field for tests
 	batchMax    int   // entries that the goroutine makes visible by one publication
 	lends       bool  // the role may be lent
 
@@ -136,16 +137,18 @@ type appender struct {
 	roomRecords int64 // how many records may be appended before the limits are looked at again
 	roomBytes   int64 // how many bytes
 
-	now     int64 // the stamp of the present batch
-	waited  bool  // somebody waits for each entry of the last batch
-	batch   int   // how many records an Appender has staged since it was given the role or last published; see Append
-	crowd   int64 // how many waiting handlers it has counted in Config.Crowd
-	hot     int   // direct appends in a row that came close together; less if the goroutine was of no use the last time
-	cool    int   // how often in a row it was of no use: see rest
-	quiet   int   // drains in a row by publishers that have met nobody
-	lost    int   // how many records the last commit has counted as failed
-	shared  int   // how many entries the last drain took, of a partition with files
-	direct  bool  // a publisher has appended with the role on loan since the goroutine had it
+	now     int64  // the stamp of the present batch
+	waited  bool   // somebody waits for each entry of the last batch
+	batch   int    // how many records an Appender has staged since it was given the role or last published; see Append
+	crowd   int64  // how many waiting handlers it has counted in Config.Crowd
+	hot     int    // direct appends in a row that came close together; less if the goroutine was of no use the last time
+	cool    int    // how often in a row it was of no use: see rest
+	keen    int    // how many appends that were looked at were followed by the next one at once: see pace
+	from    uint64 // where the log ended when the goroutine was given the role
+	quiet   int    // drains in a row by publishers that have met nobody
+	lost    int    // how many records the last commit has counted as failed
+	shared  int    // how many entries the last drain took, of a partition with files
+	direct  bool   // a publisher has appended with the role on loan since the goroutine had it
 	results []result
 
 	age    ageState
@@ -172,7 +175,8 @@ const (
 	batchMax  = 256 // entries that become visible by one publication
 	quotaHold = 256 // entries that a publisher serves for others before it hands the role to the goroutine
 	hotStreak = 64  // direct appends that come close together, and the goroutine takes over
-	coolest   = 10  // that is doubled so often at the most
+	coolest   = 10  // that is doubled so often at the most,
+	coolKeen  = 4   // and so often if publishers have nothing else to do
 )
 
 // New returns a partition. Nothing runs until Run is called, on a goroutine of its own.
@@ -188,6 +192,7 @@ func New(c Config) *Partition {
 
 		inlineMax:   min(inlineBytes, c.MaxRecordBytes),
 		streamAfter: streamAfter,
+		hotStreak:   hotStreak,
 		batchMax:    batchMax,
 		lends:       c.Store == nil || !c.Store.Syncs(),
 	}
@@ -224,6 +229,11 @@ func (p *Partition) Run() {
 	defer close(p.ended)
 	for {
 		p.park() // whoever held the role leaves it here
+		if p.lent.Load() != kept {
+			p.takeBack() // on offer: see letGo
+		} else {
+			p.a.from = p.log.Committed()
+		}
 		if p.serve() {
 			return
 		}
@@ -257,6 +267,7 @@ func (p *Partition) serve() (over bool) {
 			idle = busyIdle()
 		case n > 0:
 			turn = 0
+			s.finds++
 			if p.a.waited {
 				// Somebody stood still for these, and is better served by holding the role himself, which he can once it
 				// is free. A publisher that does not wait for its results does not say so by being slow.
@@ -272,6 +283,7 @@ func (p *Partition) serve() (over bool) {
 			}
 		case direct:
 			turn = 0
+			s.finds++
 			idle = busyIdle()
 			if s.more(p) {
 				p.lend()
@@ -283,7 +295,7 @@ func (p *Partition) serve() (over bool) {
 		case closed:
 			p.finalize()
 			return true
-		case p.state.Load()&stateExclusive == 0 && idle.Again():
+		case p.state.Load()&stateExclusive == 0 && p.again(&idle):
 			s.idle(idle.Turns())
 		case p.store != nil && p.a.waited && p.stayAwake():
 			turn = 0

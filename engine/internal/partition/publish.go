@@ -150,7 +150,6 @@ func (p *Partition) TryPublish(r *segment.Record) error {
 		if !ok {
 			err = ErrFull
 		}
-		p.pace()
 		p.letGo()
 		return err
 	}
@@ -228,7 +227,6 @@ func (p *Partition) publishAsync(ctx context.Context, r *segment.Record, size in
 			if done != nil {
 				p.calls.add(done, off, err)
 			}
-			p.pace()
 			p.letGo()
 			if done == nil {
 				return err
@@ -306,7 +304,7 @@ func (p *Partition) handOver(pos uint64, n int, r *segment.Record, req *request,
 	}
 	p.ring.Ready(pos)
 	if o == ring.ClaimedIdle {
-		p.letGo()
+		p.hold()
 	} else {
 		p.lookForAppender()
 	}

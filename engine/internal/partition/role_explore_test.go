@@ -3,10 +3,12 @@
 package partition
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"testing"
 	"unsafe"
@@ -156,6 +158,25 @@ func runs(x *explored, ran *atomicx.Bool) {
 	explore.Assert(err == nil, "post: %v", err)
 	for !ran.Load() {
 		atomicx.Relax(0)
+	}
+}
+
+// inOrder returns a look at the log in the end: there are the records of n threads, and those of some in this order.
+func inOrder(x *explored, n int, ids ...byte) func() error {
+	return func() error {
+		recs := make([]segment.Record, n+1)
+		got, err := x.log.ReadAt(0, recs)
+		if err != nil || got != n {
+			return fmt.Errorf("%d records: %v", got, err)
+		}
+		at := map[byte]int64{}
+		for i := range recs[:n] {
+			at[recs[i].Value[0]] = recs[i].Offset
+		}
+		if len(at) != n || !slices.IsSortedFunc(ids, func(a, b byte) int { return cmp.Compare(at[a], at[b]) }) {
+			return fmt.Errorf("offsets %v", at)
+		}
+		return nil
 	}
 }
 
@@ -333,21 +354,7 @@ func TestExplore_Role(t *testing.T) {
 			}
 			s.Go("first", func() { async(0); async(1); x.leave() })
 			s.Go("second", func() { async(2); x.leave() })
-			s.Finally(func() error {
-				var recs [3]segment.Record
-				n, err := x.log.ReadAt(0, recs[:])
-				if err != nil || n != len(recs) {
-					return fmt.Errorf("%d records: %v", n, err)
-				}
-				at := map[byte]int64{}
-				for i := range recs {
-					at[recs[i].Value[0]] = recs[i].Offset
-				}
-				if len(at) != len(recs) || at[0] > at[1] {
-					return fmt.Errorf("offsets %v", at)
-				}
-				return nil
-			})
+			s.Finally(inOrder(x, 3, 0, 1))
 		}},
 		{"direct", 2, func(s *explore.S) {
 			// A producer that seems to be alone appends with the role on loan; it is in order with what it hands over, and what it
@@ -369,21 +376,97 @@ func TestExplore_Role(t *testing.T) {
 				x.leave()
 			})
 			s.Go("second", func() { async(3); x.leave() })
-			s.Finally(func() error {
-				var recs [4]segment.Record
-				n, err := x.log.ReadAt(0, recs[:])
-				if err != nil || n != len(recs) {
-					return fmt.Errorf("%d records: %v", n, err)
+			s.Finally(inOrder(x, 4, 0, 1, 2))
+		}},
+		{"handed over", 2, func(s *explore.S) {
+			// A publisher that comes again and again hands the role over; before the goroutine has it, any of them may use it.
+			x := newExplored(s, pool, 2, 0)
+			x.hotStreak = 0
+			x.alone.Store(1)
+			async := func(id int) {
+				x.in[id] = unknown
+				definite(x.PublishAsync(ctx, record(id), nil))
+			}
+			s.Go("first", func() { async(0); async(1); x.leave() })
+			s.Go("second", func() { async(2); x.leave() })
+			s.Finally(inOrder(x, 3, 0, 1))
+		}},
+		{"handed over and waited for", 2, func(s *explore.S) {
+			x := newExplored(s, pool, 1, 0)
+			x.hotStreak = 0
+			x.alone.Store(1)
+			s.Go("publisher", func() {
+				for id := range 2 {
+					x.in[id] = unknown
+					definite(x.PublishAsync(ctx, record(id), nil))
 				}
-				at := map[byte]int64{}
-				for i := range recs {
-					at[recs[i].Value[0]] = recs[i].Offset
-				}
-				if len(at) != len(recs) || at[0] > at[1] || at[1] > at[2] {
-					return fmt.Errorf("offsets %v", at)
-				}
-				return nil
+				definite(x.publish(ctx, 2))
+				explore.Assert(x.in[2] == 2, "what was published before comes later: %d", x.in[2])
+				x.leave()
 			})
+		}},
+		{"handed over and left", 3, func(s *explore.S) {
+			// What has been appended while nobody has the role becomes visible, though nobody comes any more.
+			x := newExplored(s, pool, 2, 0)
+			x.hotStreak = 0
+			x.alone.Store(1)
+			s.Go("publisher", func() {
+				for id := range 2 {
+					x.in[id] = unknown
+					definite(x.PublishAsync(ctx, record(id), nil))
+				}
+				x.leave()
+			})
+			s.Go("reader", func() {
+				for x.log.Committed() < 2 {
+					atomicx.Relax(0)
+				}
+				x.leave()
+			})
+		}},
+		{"handed over against close", 3, func(s *explore.S) {
+			x := newExplored(s, pool, 1, 0)
+			x.hotStreak = 0
+			x.alone.Store(1)
+			for id := range 2 {
+				x.in[id] = unknown
+				s.Go(fmt.Sprint("producer", id), func() { definite(x.PublishAsync(ctx, record(id), nil)) })
+			}
+			s.Go("closer", x.leave)
+		}},
+		{"handed over against control", 3, func(s *explore.S) {
+			x := newExplored(s, pool, 2, 0)
+			x.hotStreak = 0
+			x.alone.Store(1)
+			var ran atomicx.Bool
+			s.Go("publisher", func() {
+				for id := range 2 {
+					x.in[id] = unknown
+					definite(x.PublishAsync(ctx, record(id), nil))
+				}
+				x.leave()
+			})
+			s.Go("control", func() {
+				runs(x, &ran)
+				x.leave()
+			})
+		}},
+		{"handed over when full", 3, func(s *explore.S) {
+			// One record fits. The goroutine waits for room for what is published behind it.
+			x := newExplored(s, pool, 2, 1)
+			x.hotStreak = 0
+			x.alone.Store(1)
+			g := &Gate{Gating: true}
+			_, err := x.AddGate(g, func(first, _ uint64) (uint64, error) { return first, nil })
+			explore.Assert(err == nil, "gate: %v", err)
+			s.Go("publisher", func() {
+				x.in[0] = unknown
+				definite(x.PublishAsync(ctx, record(0), nil))
+				definite(x.publish(ctx, 1))
+				explore.Assert(x.in[1] == 1, "at %d", x.in[1])
+				x.leave()
+			})
+			s.Go("reader", func() { g.Advance(1); x.leave() })
 		}},
 		{"direct against close", 3, func(s *explore.S) {
 			x := newExplored(s, pool, 1, 0)

@@ -137,6 +137,9 @@ func (p *Partition) Lend(f func()) {
 // Streak returns what the holder of the role knows of publishers that do not wait. The caller has the role.
 func (p *Partition) Streak() (hot, cool, keen int) { return p.a.hot, p.a.cool, p.a.keen }
 
+// SetHotStreak says after how many appends that come close together a publisher hands the role over. It is called before Run.
+func (p *Partition) SetHotStreak(n int) { p.hotStreak = n }
+
 // SetAlone says whether one producer seems to have the partition for itself.
 func (p *Partition) SetAlone(alone bool) {
 	p.alone.Store(0)

@@ -95,11 +95,14 @@ func drawBytes(t *rapid.T, label string) []byte {
 }
 
 func (x *machine) append(t *rapid.T) {
-	rec := segment.Record{Key: drawBytes(t, "key"), Value: drawBytes(t, "value")}
-	for range rapid.SampledFrom([]int{0, 0, 0, 1, 3}).Draw(t, "headers") {
-		rec.Headers = rec.Headers.Add(rapid.StringN(0, 4, -1).Draw(t, "name"), drawBytes(t, "header"))
+	rec := segment.Record{Value: drawBytes(t, "value")}
+	if !rapid.Bool().Draw(t, "a value alone") {
+		rec.Key = drawBytes(t, "key")
+		for range rapid.SampledFrom([]int{0, 0, 0, 1, 3}).Draw(t, "headers") {
+			rec.Headers = rec.Headers.Add(rapid.StringN(0, 4, -1).Draw(t, "name"), drawBytes(t, "header"))
+		}
+		rec.Timestamp = rapid.SampledFrom([]int64{0, 0, 0, -5, 1, 7, 50, math.MaxInt64, math.MinInt64}).Draw(t, "timestamp")
 	}
-	rec.Timestamp = rapid.SampledFrom([]int64{0, 0, 0, -5, 1, 7, 50, math.MaxInt64, math.MinInt64}).Draw(t, "timestamp")
 	x.now += rapid.SampledFrom([]int64{0, 0, 1, 5, -3, 1 << 57}).Draw(t, "tick")
 
 	err := x.l.Append(&rec, x.now)
@@ -324,6 +327,40 @@ func (x *machine) next(t *rapid.T) {
 	}
 }
 
+// nextEach is next for many at once, into records that hold something already.
+func (x *machine) nextEach(t *rapid.T) {
+	r := rapid.SampledFrom(x.readers).Draw(t, "reader")
+	recs := make([]segment.Record, rapid.IntRange(0, 12).Draw(t, "len(recs)"))
+	used := rapid.Bool().Draw(t, "used")
+	for i := range recs {
+		if used {
+			recs[i] = garbage()
+		}
+	}
+	window := r.r.Window()
+	n := r.r.NextEach(recs)
+	require.Equal(t, min(window, len(recs)), n)
+	require.Equal(t, window-n, r.r.Window())
+	for i := range recs[:n] {
+		requireRecord(t, &x.m.at(r.pos).rec, &recs[i])
+		r.held, r.want = append(r.held, recs[i]), append(r.want, r.pos)
+		r.pos++
+	}
+	for i := range recs[n:] {
+		if used {
+			require.Equal(t, garbage(), recs[n+i], "what is beyond the window stays as it was")
+		}
+	}
+}
+
+// garbage is what may be in a record that a caller uses again.
+func garbage() segment.Record {
+	return segment.Record{
+		Key: []byte("old key"), Value: make([]byte, 3, 9), Headers: segment.MakeHeaders(segment.Header{Name: "old"}),
+		Timestamp: -1, Offset: -1, Partition: -1,
+	}
+}
+
 // ensure asks for memory ahead, uses some of it or none, and so now and then leaves an active segment without a record.
 func (x *machine) ensure(t *rapid.T) {
 	records, size := rapid.IntRange(1, 4).Draw(t, "records"), rapid.SampledFrom([]int{0, 10, 600, 5000}).Draw(t, "size")
@@ -399,6 +436,7 @@ func TestLog_Model(t *testing.T) {
 			"refill": x.refill,
 			"next":   x.next,
 			"next2":  x.next,
+			"each":   x.nextEach,
 			"seek": func(t *rapid.T) {
 				r := rapid.SampledFrom(x.readers).Draw(t, "reader")
 				r.held, r.want = nil, nil

@@ -120,23 +120,34 @@ func followAll(l *segment.Log, seed int, gaps *atomic.Int64) error {
 	r := l.NewReader()
 	defer r.Close()
 	rng := rand.New(rand.NewPCG(3, uint64(seed)))
-	var rec segment.Record
+	recs := make([]segment.Record, 8)
+	take := func() int {
+		if seed%2 == 1 {
+			return r.NextEach(recs)
+		}
+		if !r.Next(&recs[0]) {
+			return 0
+		}
+		return 1
+	}
 	var seen uint64
 	for turn := uint32(0); ; {
 		pos := r.Position()
 		switch s := r.Refill(); s {
 		case segment.Ready:
 			turn = 0
-			for r.Next(&rec) {
-				if rng.IntN(200) == 0 {
-					for range rng.IntN(40) {
-						runtime.Gosched() // sleep over the view
+			for n := take(); n > 0; n = take() {
+				for i := range recs[:n] {
+					if rng.IntN(200) == 0 {
+						for range rng.IntN(40) {
+							runtime.Gosched() // sleep over the view
+						}
 					}
+					if err := verify(&recs[i], pos); err != nil {
+						return err
+					}
+					pos++
 				}
-				if err := verify(&rec, pos); err != nil {
-					return err
-				}
-				pos++
 				if pos != r.Position() {
 					return fmt.Errorf("position %d after record %d", r.Position(), pos-1)
 				}

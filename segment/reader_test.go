@@ -72,6 +72,76 @@ func TestReader_Record(t *testing.T) {
 	require.Equal(t, rec, at[0])
 }
 
+// kinds are records of all that readers tell apart.
+func kinds() []segment.Record {
+	h := segment.MakeHeaders(segment.Header{Name: "n", Value: []byte("h")})
+	k, v, none := []byte("key"), []byte("value"), []byte{}
+	return []segment.Record{
+		{Value: v}, {Value: none}, {}, {Key: k}, {Key: none}, {Key: none, Value: none}, {Key: k, Value: none}, {Key: k, Value: v},
+		{Value: v, Headers: h}, {Key: k, Headers: h}, {Value: v, Timestamp: 77}, {Timestamp: -1}, {Key: k, Value: v, Headers: h, Timestamp: 5},
+	}
+}
+
+// TestReader_NextEach has records of each kind before and behind those of each other, in windows of each length that were used for
+// others before, in segments that are full, that still grow, and that are loaded.
+func TestReader_NextEach(t *testing.T) {
+	s := &source{}
+	add := func(r segment.Record) { s.all = append(s.all, rest{r, int64(len(s.all) / 3)}) }
+	for _, a := range kinds() {
+		for _, b := range kinds() {
+			for _, r := range []segment.Record{a, a, b, a, b, b, b} {
+				add(r)
+			}
+		}
+	}
+	cfg := segment.Config{SegmentRecords: 50, Partition: 3}
+	warm := segment.NewLog(cfg)
+	for i := range s.all {
+		require.NoError(t, warm.Append(&s.all[i].rec, s.all[i].now))
+	}
+	require.NoError(t, warm.Publish())
+	for name, l := range map[string]*segment.Log{"warm": warm, "cold": attached(t, s, 50, cfg)} {
+		for size := 1; size <= 64; size++ {
+			recs := make([]segment.Record, size)
+			for i := range recs {
+				recs[i] = garbage()
+			}
+			r, off := l.NewReader(), 0
+			for r.Refill() == segment.Ready {
+				require.Equal(t, min(50, len(s.all)-off), r.Window())
+				for n := r.NextEach(recs); n > 0; n = r.NextEach(recs) {
+					for i := range recs[:n] {
+						want := s.all[off].rec
+						want.Offset, want.Partition = int64(off), 3
+						if want.Timestamp == 0 {
+							want.Timestamp = s.all[off].now
+						}
+						requireRecord(t, &want, &recs[i])
+						off++
+					}
+				}
+			}
+			require.Equal(t, len(s.all), off, "%s, %d at a time", name, size)
+			require.Zero(t, r.NextEach(recs), "behind all that is there")
+			r.Close()
+		}
+	}
+}
+
+func TestReader_NextEachAllocates(t *testing.T) {
+	l := segment.NewLog(segment.Config{})
+	for _, rec := range kinds() {
+		require.NoError(t, l.Append(&rec, 1))
+	}
+	require.NoError(t, l.Publish())
+	r, recs := l.NewReader(), make([]segment.Record, 100)
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		r.Seek(0)
+		r.Refill()
+		r.NextEach(recs)
+	}))
+}
+
 func TestReader_PinsItsSegmentOnly(t *testing.T) {
 	l := segment.NewLog(segment.Config{SegmentRecords: 2})
 	puts(t, l, 5)

@@ -136,7 +136,7 @@ func (p *Partition) drain(limit int) (n int, stuck bool) {
 		if p.store == nil {
 			p.ring.Release(pos) // by one store, behind what readers wait for
 		}
-		p.a.shared = n
+		p.a.known = n + p.ring.Len()
 	}
 	return n, stuck
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/leatlog/leat/engine/internal/storage"
 	"github.com/leatlog/leat/internal/atomicx"
@@ -152,23 +153,17 @@ func (p *Partition) stayAwake() bool {
 	return false
 }
 
-// gatherUp waits a moment for those who have just been told of the last commit and are about to publish again, so that they share
-// the next one: otherwise the first of them would have it for himself, and all others wait twice. It gives up when a turn brings
-// nobody, or when it takes half as long as the last sync has taken: then they are better off with every other sync.
-func (p *Partition) gatherUp() {
-	if p.a.shared < 2 || !p.a.waited || !p.store.Syncs() || atomicx.Exploring {
-		return
+// patience returns how a publisher waits for its result. One that knows that it waits for a sync parks at once: with many of them
+// each look around costs all others time, and the holder most of all, who waits for them to come again.
+func (p *Partition) patience() atomicx.Backoff {
+	if p.store != nil && p.store.SyncTime() > longSync {
+		return atomicx.Backoff{}
 	}
-	until := p.cfg.Clock.Now() + int64(p.store.SyncTime()/2)
-	for have := p.ring.Len(); have < p.a.shared && have < p.ring.Cap()/2; {
-		atomicx.Yield()
-		now := p.ring.Len()
-		if now == have || p.cfg.Clock.Now() >= until {
-			return
-		}
-		have = now
-	}
+	return atomicx.Backoff{Spins: 4, Yields: 16}
 }
+
+// longSync is a sync that takes longer than to park and to be woken.
+const longSync = 20 * time.Microsecond
 
 // indefinite returns err so that it is ErrIndefinite.
 func indefinite(err error) error {

@@ -1,6 +1,7 @@
 package partition
 
 import (
+	"time"
 	"unsafe"
 
 	"github.com/leatlog/leat/internal/atomicx"
@@ -61,10 +62,10 @@ func NewReq() Req {
 func (r Req) Take() bool                                       { return r.take() }
 func (r Req) Wanted() bool                                     { return r.wanted() }
 func (r Req) Finish(off int64, err error)                      { r.finish(off, err) }
-func (r Req) Await(cancel <-chan struct{}) bool                { in, _ := r.await(cancel); return in }
+func (r Req) Await(cancel <-chan struct{}) bool                { in, _ := r.AwaitSlow(cancel); return in }
 func (r Req) Copied()                                          { r.copy() }
 func (r Req) Slow()                                            { r.slow = true }
-func (r Req) AwaitSlow(cancel <-chan struct{}) (in, late bool) { return r.await(cancel) }
+func (r Req) AwaitSlow(cancel <-chan struct{}) (in, late bool) { return r.await(cancel, r.looks()) }
 func (r Req) Result() (int64, error)                           { return r.off, r.err }
 func (r Req) Reset()                                           { r.state.Store(waiting) }
 func (r Req) Leftover(closed <-chan struct{}) int              { return leftover(r.parker, closed) }
@@ -77,6 +78,24 @@ func leftover(p atomicx.Parker, closed <-chan struct{}) (tokens int) {
 	}
 	return tokens
 }
+
+// looks is how it waits: by turns as in memory, and for a long sync.
+func (r Req) looks() atomicx.Backoff {
+	if r.size++; r.size%3 == 0 {
+		return atomicx.Backoff{}
+	}
+	return atomicx.Backoff{Spins: 4, Yields: 16}
+}
+
+// Gathering is one by itself.
+type Gathering struct{ g gathering }
+
+// NewGathering returns one.
+func NewGathering(want int, took time.Duration, now int64) *Gathering {
+	return &Gathering{newGathering(want, took, now)}
+}
+
+func (g *Gathering) Again(have int, now int64) bool { return g.g.again(have, now) }
 
 // Layout is where the words of a Partition that must not share a cache line lie, and the size of a slot.
 var Layout = struct {

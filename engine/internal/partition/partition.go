@@ -147,7 +147,7 @@ type appender struct {
 	from    uint64 // where the log ended when the goroutine was given the role
 	quiet   int    // drains in a row by publishers that have met nobody
 	lost    int    // how many records the last commit has counted as failed
-	shared  int    // how many entries the last drain took, of a partition with files
+	known   int    // how many entries the last drain took, and how many waited by then, of a partition with files
 	direct  bool   // a publisher has appended with the role on loan since the goroutine had it
 	results []result
 

@@ -388,7 +388,7 @@ func (p *Partition) waitOnce(ctx context.Context, req *request) (int64, error) {
 	if handler {
 		p.crowdIn()
 	}
-	in, late := req.await(ctx.Done())
+	in, late := req.await(ctx.Done(), p.patience())
 	p.blocked.Add(-1)
 	if late {
 		return -1, p.leftBehind(ctx)

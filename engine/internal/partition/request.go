@@ -154,9 +154,9 @@ func (r *request) leave() (inTime, late bool) {
 }
 
 // await waits until r is done and returns true, or gives up when the channel is closed; late says that it did when the bytes had
-// been copied.
-func (r *request) await(cancel <-chan struct{}) (in, late bool) {
-	for b := (atomicx.Backoff{Spins: 4, Yields: 16}); ; {
+// been copied. Before it parks it looks around as b says.
+func (r *request) await(cancel <-chan struct{}, b atomicx.Backoff) (in, late bool) {
+	for {
 		if r.state.Load()&phaseMask == done {
 			return true, false
 		}

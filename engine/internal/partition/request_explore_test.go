@@ -21,7 +21,7 @@ func TestExplore_Copied(t *testing.T) {
 				var bytes, returned atomicx.Uint64
 				var taken, in, late bool
 				s.Go("publisher", func() {
-					in, late = r.await(c)
+					in, late = r.await(c, atomicx.Backoff{})
 					bytes.Store(1)
 					returned.Store(1)
 				})

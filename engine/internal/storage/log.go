@@ -50,9 +50,12 @@ type Log struct {
 	files *disk.Log
 	timer *time.Timer // under Every: fires when it is time to sync
 
-	// The holder's.
-	out  writer
-	took time.Duration // see SyncTime
+	// out is the holder's.
+	out writer
+
+	// took is what SyncTime returns, in nanoseconds. Stored by the holder, loaded by it and by publishers, for whom it is a hint. It
+	// publishes no memory.
+	took atomic.Int64
 
 	early int64 // see syncEarly; immutable
 
@@ -151,7 +154,7 @@ func (l *Log) Commit(mem *segment.Log) error {
 			l.tell(err)
 			return &Error{Indefinite: true, Err: err}
 		}
-		l.took = time.Since(began)
+		l.took.Store(int64(time.Since(began)))
 		return nil
 	case Every:
 		if l.armed.CompareAndSwap(false, true) {
@@ -164,8 +167,8 @@ func (l *Log) Commit(mem *segment.Log) error {
 	return nil
 }
 
-// SyncTime returns how long the last sync took that a Commit has waited for. The caller holds the role.
-func (l *Log) SyncTime() time.Duration { return l.took }
+// SyncTime returns how long the last sync took that a Commit has waited for: 0 before the first, and if Commit does not sync.
+func (l *Log) SyncTime() time.Duration { return time.Duration(l.took.Load()) }
 
 // syncEarly has written, beside the next commits, what they would have to wait for when the file is full: a file is made durable before
 // the next one begins.

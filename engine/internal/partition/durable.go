@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/leatlog/leat/engine/internal/storage"
 	"github.com/leatlog/leat/internal/atomicx"
@@ -162,8 +161,8 @@ func (p *Partition) patience() atomicx.Backoff {
 	return atomicx.Backoff{Spins: 4, Yields: 16}
 }
 
-// longSync is a sync that takes longer than to park and to be woken.
-const longSync = 20 * time.Microsecond
+// longSync is a sync that takes longer than to park and to be woken, in ns.
+const longSync = 20_000
 
 // indefinite returns err so that it is ErrIndefinite.
 func indefinite(err error) error {

@@ -96,9 +96,8 @@ func (l *Log) finishRoll() error {
 // prepare makes a file for records from base on. It does not have its name yet, and nothing of it is safe: see enter.
 func (l *Log) prepare(base, epoch uint64, bytes int64) (*file, error) {
 	head := frame.Segment{Topic: l.cfg.Topic, Partition: l.cfg.Partition, Base: base, Epoch: epoch, Created: l.cfg.Now()}
-	n := newFile(l.path(segmentName(base)), head)
+	n := newNext(l.path(segmentName(base)), head)
 	n.allocated = max(l.cfg.SegmentBytes, frame.SegmentBytes+bytes+sealRoom(1))
-	n.temp = true
 	temp := n.path()
 	f, err := l.fs.Create(temp)
 	if err != nil {

@@ -196,6 +196,7 @@ func (s *salvage) salvageFile(base uint64, heads []*file, i int) error {
 			if f, err = s.guess(c, base, heads, i); f == nil || err != nil {
 				return err
 			}
+			heads[i] = f
 		}
 		if err := s.to.under(f.head.Epoch); err != nil {
 			return err

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 )
 
-// TempExt is what Replace adds to a name while it writes. Such a file that is found later has no meaning, and can be removed.
+// TempExt is what Replace adds to a name while it writes. What it has left there has no meaning, and can be removed.
 const TempExt = ".tmp"
 
 // Replace makes data what is in the file of that name, so that after a crash at any instant either all of it is there or what

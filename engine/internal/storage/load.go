@@ -142,6 +142,9 @@ func (l *Log) Resume(mem *segment.Log) (came int, err error) {
 	l.mu.Lock()
 	l.told = false
 	l.mu.Unlock()
+	if err := l.files.Err(); err != nil {
+		l.tell(err) // who found that they had failed again was still taken for one who told of the first time
+	}
 	return came, nil
 }
 

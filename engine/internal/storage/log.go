@@ -34,7 +34,7 @@ type Config struct {
 	Interval time.Duration
 
 	// Failed is told, once until the next Resume, that nothing can be written any more, on the goroutine where that was found,
-	// which may hold the partition's role. It must not wait.
+	// which may hold the partition's role. It must not wait, nor use the Log.
 	Failed func(error)
 }
 
@@ -203,13 +203,16 @@ func (l *Log) behind(rest func()) {
 	}()
 }
 
-// tell tells that nothing can be written.
+// tell tells that nothing can be written, if that is still so: a Resume may have been quicker than whoever has found it. It is told
+// under mu, so that Resume returns after that.
 func (l *Log) tell(err error) {
 	l.mu.Lock()
-	first := !l.told && !l.closed
-	l.told = l.told || first
-	l.mu.Unlock()
-	if first && l.cfg.Failed != nil {
+	defer l.mu.Unlock()
+	if l.told || l.closed || l.files.Err() == nil {
+		return
+	}
+	l.told = true
+	if l.cfg.Failed != nil {
 		l.cfg.Failed(&Error{Err: err})
 	}
 }

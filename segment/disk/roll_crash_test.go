@@ -309,3 +309,80 @@ func TestResume_BehindARoll(t *testing.T) {
 		}
 	}
 }
+
+// TestLog_FullBehindARoll has the disk fill up wherever it may, and the process end then or go on once there is room.
+func TestLog_FullBehindARoll(t *testing.T) {
+	for room := int64(6000); room < 16000; room += 150 {
+		for _, resume := range []bool{false, true} {
+			m, x := vfs.NewMem(), &later{}
+			c := small(m)
+			c.Behind = x.behind
+			l := open(t, c)
+			m.SetLimit(room)
+			var err error
+			for n := 1; err == nil; n++ {
+				if _, err = l.Write(batch(l.Next(), 1+n%3, 0)); err == nil && n%5 == 0 {
+					x.run()
+					err = l.Err()
+				}
+			}
+			require.ErrorIs(t, err, disk.ErrFull)
+			next, durable := l.Next(), l.Durable()
+			requireHolds(t, l, 0, next)
+			for after := range m.Crashes(20, uint64(room)) {
+				after.SetLimit(-1)
+				survives(t, after, [2]uint64{durable, 0}, "full")
+			}
+			if resume {
+				_ = l.Resume() // there may be room enough for that
+				m.SetLimit(-1)
+				require.NoError(t, l.Resume())
+			} else {
+				require.NoError(t, l.Abandon())
+				if l, err = disk.Open(dir, c); err != nil {
+					m.SetLimit(-1)
+					l = open(t, c)
+				}
+				m.SetLimit(-1)
+			}
+			requireHolds(t, l, 0, next)
+			rolled(t, l, x, 2)
+			require.NoError(t, l.Close())
+		}
+	}
+}
+
+// TestPieces_BehindARoll reads what is cold while a roll is not finished, and after that.
+func TestPieces_BehindARoll(t *testing.T) {
+	m, x := vfs.NewMem(), &later{}
+	c := small(m)
+	c.Behind = x.behind
+	l := open(t, c)
+	write(t, l, 1, 3)
+	base := rolled(t, l, x, 2)
+	pieces := l.Pieces()
+	seen := open(t, disk.Config{FS: m, ReadOnly: true})
+	cold := seen.Pieces()
+	readAll := func(l *disk.Log, pieces []disk.Piece) {
+		next := uint64(0)
+		for i := range pieces {
+			require.NoError(t, l.ReadPiece(&pieces[i], func(b *frame.Batch) error {
+				require.Equal(t, next, b.First)
+				next = b.Next()
+				return nil
+			}))
+		}
+		require.Equal(t, base, next, "the file that records go to is none")
+	}
+	readAll(l, pieces)
+	readAll(seen, cold)
+	x.run()
+	readAll(l, pieces)
+	readAll(l, l.Pieces())
+	readAll(seen, cold)
+	requireHolds(t, seen, 0, base+2) // though the file has its name now
+	require.NoError(t, l.Trim(l.Next()))
+	require.ErrorIs(t, l.ReadPiece(&pieces[0], nil), disk.ErrBelow)
+	require.NoError(t, seen.Close())
+	require.NoError(t, l.Close())
+}

@@ -321,8 +321,8 @@ func (u *user) step() (err error) {
 		if err == nil {
 			err = u.open()
 		}
-		if err == nil && u.log.Next() != written {
-			u.fail(fmt.Errorf("the log ends at %d, not %d, and there was no power cut", u.log.Next(), written))
+		if err == nil {
+			u.fail(u.kept(written))
 		}
 	}
 	if u.log != nil {
@@ -332,6 +332,14 @@ func (u *user) step() (err error) {
 		}
 	}
 	return err
+}
+
+// kept says what is wrong if the log does not have all that was written, though there was no power cut.
+func (u *user) kept(written uint64) error {
+	if next := u.log.Next(); next < written {
+		return fmt.Errorf("the log ends at %d, not %d, and there was no power cut", next, written)
+	}
+	return nil
 }
 
 // run does so many steps. Nothing may fail.
@@ -373,15 +381,18 @@ func (u *user) suffer(steps int, mend func()) error {
 			if err := u.matches(&u.led); err != nil {
 				u.fail(fmt.Errorf("after Resume: %w", err))
 			}
+			u.fail(u.kept(u.led.written))
 			u.led.opened(u.log)
 		} else {
 			if u.log != nil {
 				_ = u.log.Abandon()
 			}
+			written := u.led.written
 			if err := u.open(); err != nil {
 				u.fail(fmt.Errorf("open after a fault: %w", err))
 				break
 			}
+			u.fail(u.kept(written))
 		}
 		u.crash(6)
 	}

@@ -23,10 +23,10 @@
 // # Opening
 //
 // Open reads the head and the end of each file, and from front to back only one that was not sealed: the last (and the one
-// behind it, if it did not have its name yet). Where its
-// frames end there may be the torn rest of a write; that is cut off, and reported. But if anything shows that records there
-// had been safe (a later frame that says so, the state, a later file), it is damage: Open refuses with a *CorruptError, and
-// changes and deletes nothing. Salvage then copies what is sound into a new directory, and lists what is not.
+// behind it, if it did not have its name yet). Where its frames end there may be the torn rest of a write; that is cut off, and
+// reported. But if anything shows that records there had been safe (a later frame that says so, the state, a later file), it is
+// damage: Open refuses with a *CorruptError, and changes and deletes nothing. Salvage then copies what is sound into a new
+// directory, and lists what is not.
 //
 // Pieces says what the indexes know of the records of files that are full, so that a log in memory can have a place for them
 // before they are read; ReadPiece reads them.

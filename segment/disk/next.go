@@ -11,9 +11,8 @@ import (
 
 // What becomes of a file that was the active one before it had its name, because the one before had not been sealed yet: see roll.
 
-// loadNext looks for a file that was the active one before it had its name, since the one before had not been sealed yet. Nothing in it
-// had ever been durable. If the file before is whole it goes on there, as it does if only the process has died; otherwise it
-// is one of those that are removed.
+// loadNext looks for such a file. Nothing in it had ever been durable. If the file before is whole, as it is if only the process has
+// died, the log goes on in it; otherwise it is one of those that are removed.
 func (l *Log) loadNext(x *found, limit uint64) error {
 	if len(x.files) == 0 || len(x.rec.Damage) > 0 {
 		return nil

@@ -130,8 +130,10 @@ func (r *Reader) enter() (ok bool, err error) {
 	l.mu.Unlock()
 	in, err := l.openRead(f)
 	if err != nil {
-		if low := l.First(); r.next < low {
-			return false, nil // removed just now
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if r.next < l.low || r.lives != l.lives {
+			return false, nil // removed just now, by a Trim or because a Resume has found that it means nothing any more
 		}
 		return false, err
 	}

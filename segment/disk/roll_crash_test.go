@@ -386,3 +386,37 @@ func TestPieces_BehindARoll(t *testing.T) {
 	require.NoError(t, seen.Close())
 	require.NoError(t, l.Close())
 }
+
+// TestReader_OfAFileThatMeansNothing has a Resume find that the full file is torn, when a reader is about to open the next one.
+func TestReader_OfAFileThatMeansNothing(t *testing.T) {
+	m, x := vfs.NewMem(), &later{}
+	var l *disk.Log
+	var next disk.FileInfo
+	armed := false
+	c := small(vfs.NewFaulty(m, func(o vfs.Op) *vfs.Fault {
+		if armed && o.Kind == vfs.OpOpen && o.Name == next.Name {
+			armed = false
+			full := l.Files()[0]
+			f, err := m.Open(full.Name)
+			require.NoError(t, err)
+			_, err = f.WriteAt(make([]byte, 40), full.Bytes-40)
+			require.NoError(t, err)
+			require.NoError(t, f.Close())
+			l.Fail(errBoom)
+			require.NoError(t, l.Resume())
+		}
+		return nil
+	}))
+	c.Behind = x.behind
+	l = open(t, c)
+	base := rolled(t, l, x, 3)
+	next = l.Files()[1]
+	r, err := l.NewReader(base + 1)
+	require.NoError(t, err)
+	armed = true
+	_, err = r.Next()
+	require.ErrorIs(t, err, disk.ErrBeyond)
+	require.Equal(t, base-1, l.Next())
+	require.NoError(t, r.Close())
+	require.NoError(t, l.Close())
+}

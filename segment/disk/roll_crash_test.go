@@ -73,6 +73,40 @@ func TestOpen_DiesBehindARoll(t *testing.T) {
 	}
 }
 
+// TestOpen_PowerCutBehindARoll ends a process in the middle of a roll, and has the power go while two more open what it has left.
+func TestOpen_PowerCutBehindARoll(t *testing.T) {
+	for n := 1; ; n++ {
+		m, x := vfs.NewMem(), &later{}
+		c := small(m)
+		c.Behind = x.behind
+		l := open(t, c)
+		write(t, l, 1, 3)
+		base := rolled(t, l, x, 3)
+		require.NoError(t, l.Abandon())
+		fsys, died := dying(m, n)
+		c.FS = fsys
+		if l, err := disk.Open(dir, c); err == nil {
+			require.NoError(t, l.Abandon())
+		}
+		c.FS = vfs.NewFaulty(m, func(o vfs.Op) *vfs.Fault {
+			if o.Kind.Changes() {
+				for after := range m.Crashes(60, uint64(o.N)) {
+					survives(t, after, [2]uint64{3, 0}, fmt.Sprint(n, o))
+				}
+			}
+			return nil
+		})
+		l = open(t, c)
+		requireHolds(t, l, 0, base+3)
+		require.NoError(t, l.Abandon())
+		survives(t, m.Crash(func(int) bool { return false }), [2]uint64{base + 3, 0}, "opened")
+		if !died() {
+			require.Greater(t, n, 10)
+			return
+		}
+	}
+}
+
 // TestOpen_NextOfSomethingElse finds the file that comes next to be of another topic or partition, of another epoch, or to begin where
 // the last one does: it is of no meaning.
 func TestOpen_NextOfSomethingElse(t *testing.T) {

@@ -80,25 +80,32 @@ func TestKill(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, cmd.Start())
 		lines := bufio.NewScanner(out)
-		require.True(t, lines.Scan(), "it does something")
-		_, err = disk.Open(dir, small(vfs.OS{}))
-		require.ErrorIs(t, err, disk.ErrLocked, "and keeps others out")
-		for range 1 + rand.IntN(240) {
+		next := func() bool {
 			if !lines.Scan() {
-				break
+				return false
 			}
-		}
-		require.NoError(t, cmd.Process.Kill())
-		for ok := true; ok; ok = lines.Scan() { // what it has still said counts
 			more, isWritten := strings.CutPrefix(lines.Text(), "+")
 			n, err := strconv.ParseUint(more, 10, 64)
-			if err == nil && isWritten {
-				written = max(written, n)
-			} else if err == nil {
-				durable = max(durable, n)
-			} else {
+			switch {
+			case err != nil:
 				require.False(t, strings.HasPrefix(lines.Text(), "error"), lines.Text())
+			case isWritten:
+				written = max(written, n)
+			default:
+				durable = max(durable, n)
 			}
+			return true
+		}
+		for before := durable; durable == before; { // it has done something of each kind
+			require.True(t, next())
+		}
+		_, err = disk.Open(dir, small(vfs.OS{}))
+		require.ErrorIs(t, err, disk.ErrLocked, "and keeps others out")
+		for range rand.IntN(240) {
+			require.True(t, next())
+		}
+		require.NoError(t, cmd.Process.Kill())
+		for next() { // what it has still said counts
 		}
 		_ = cmd.Wait()
 		l, err := disk.Open(dir, small(vfs.OS{}))

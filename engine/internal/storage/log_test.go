@@ -231,10 +231,11 @@ func TestLog_ResumeThatFails(t *testing.T) {
 
 // TestLog_TellsOfARollThatFails lets the sync of a file that is full fail beside the commits, and commits nothing after that.
 func TestLog_TellsOfARollThatFails(t *testing.T) {
-	boom, failed := errors.New("boom"), make(chan error, 1)
+	boom, failed, goOn := errors.New("boom"), make(chan error, 1), make(chan struct{})
 	var armed atomic.Bool
 	fsys := vfs.NewFaulty(vfs.NewMem(), func(o vfs.Op) *vfs.Fault {
 		if armed.Load() && o.Kind == vfs.OpSync {
+			<-goOn
 			return &vfs.Fault{Err: boom}
 		}
 		return nil
@@ -249,6 +250,7 @@ func TestLog_TellsOfARollThatFails(t *testing.T) {
 	for l.Stats().Files < 2 {
 		require.NoError(t, p.put(10), "it is not waited for")
 	}
+	close(goOn)
 	require.ErrorIs(t, <-failed, boom)
 	require.ErrorIs(t, l.Err(), boom)
 	require.Error(t, p.put(1))

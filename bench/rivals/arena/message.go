@@ -58,7 +58,8 @@ func sumLine(p []byte) uint64 {
 // template is what the messages of one producer have in common.
 type template struct {
 	bytes []byte
-	sum   uint64 // of the filler alone
+	sum   uint64    // of the filler alone
+	line  [6]uint64 // the filler of a message of 64 bytes, by words
 }
 
 func newTemplate(producer, size int) template {
@@ -70,6 +71,11 @@ func newTemplate(producer, size int) template {
 		}
 	}
 	t.sum = sumOf(t.bytes)
+	for i := range t.line {
+		if at := MinSize + 8*i; at+8 <= size {
+			t.line[i] = le(t.bytes[at:])
+		}
+	}
 	return t
 }
 
@@ -94,14 +100,19 @@ func (t *template) stamp(p []byte, id uint64) {
 
 // fill makes p the message with that first word, whatever was there.
 func (t *template) fill(p []byte, id uint64) {
-	switch len(p) {
-	case 16:
-	case 64: // a copy of a size that is known is a few moves and no call
-		*(*[48]byte)(p[16:]) = [48]byte(t.bytes[16:])
-	default:
+	if len(p) > MinSize {
 		copy(p, t.bytes)
 	}
 	t.stamp(p, id)
+}
+
+// lineRight reports whether a message of 64 bytes, of which p has at least as many, is right: parse for that size, without a call.
+func lineRight(p []byte) bool {
+	_ = p[lineSize-1]
+	a := le(p) ^ bits.RotateLeft64(le(p[16:]), 16)
+	b := bits.RotateLeft64(le(p[24:]), 24) ^ bits.RotateLeft64(le(p[32:]), 32)
+	c := bits.RotateLeft64(le(p[40:]), 40) ^ bits.RotateLeft64(le(p[48:]), 48)
+	return le(p[8:]) == seal(a^b^c^bits.RotateLeft64(le(p[56:]), 56))
 }
 
 // parse checks a message and takes it apart.

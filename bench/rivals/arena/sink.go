@@ -74,7 +74,14 @@ func (s *Sink) See(p []byte) {
 		return
 	}
 	pl := s.plan.Load()
-	producer, seq, ok := parse(p, s.size)
+	var producer, seq uint64
+	var ok bool
+	if len(p) == lineSize && s.size == lineSize { // most of what is done in a slice
+		id := le(p)
+		producer, seq, ok = id>>seqBits, id&seqMask, lineRight(p)
+	} else {
+		producer, seq, ok = parse(p, s.size)
+	}
 	switch {
 	case !ok || producer >= mostProducers:
 		s.wrong("a message of %d bytes is damaged", len(p))

@@ -240,7 +240,7 @@ func (x *chaosRun) read(rng *rand.Rand, stop <-chan struct{}) {
 
 // poll reads with one reader for a while.
 func (x *chaosRun) poll(rng *rand.Rand, log *check.Log, r *engine.Reader, p *engine.Partition, owner check.Owner, stop <-chan struct{}) {
-	buf := make([]engine.Record, 16)
+	buf, values := make([]engine.Record, 16), make([][]byte, 16)
 	for range 20 {
 		select {
 		case <-stop:
@@ -255,11 +255,20 @@ func (x *chaosRun) poll(rng *rand.Rand, log *check.Log, r *engine.Reader, p *eng
 		}
 		ctx, cancel := context.WithTimeout(background, time.Duration(1+rng.IntN(5))*time.Millisecond)
 		poll := log.Poll(owner, r.Position())
-		n, err := r.NextBatch(ctx, buf[:1+rng.IntN(len(buf))])
-		cancel()
-		for _, m := range buf[:n] {
-			poll.Record(m.Offset, m.Value)
+		var n int
+		var err error
+		if most := 1 + rng.IntN(len(buf)); rng.IntN(2) == 0 {
+			n, err = r.NextValues(ctx, values[:most])
+			for i, v := range values[:n] {
+				poll.Record(r.Position()-engine.Offset(n-i), v)
+			}
+		} else {
+			n, err = r.NextBatch(ctx, buf[:most])
+			for _, m := range buf[:n] {
+				poll.Record(m.Offset, m.Value)
+			}
 		}
+		cancel()
 		var gap *engine.GapError
 		switch {
 		case err == nil:

@@ -141,6 +141,13 @@ func TestAllocations(t *testing.T) {
 				if _, err := r.Commit(background); err != nil {
 					t.Fatal(err)
 				}
+				if r, err = a.Reserve(background, 64, 64*16); err != nil {
+					t.Fatal(err)
+				}
+				clear(r.NextRun(64, 16))
+				if _, err := r.Commit(background); err != nil {
+					t.Fatal(err)
+				}
 			}
 		})
 	})
@@ -166,6 +173,10 @@ func TestAllocations(t *testing.T) {
 	batch := make([]engine.Record, 64)
 	t.Run("NextBatch", func(t *testing.T) {
 		reading(t, engine.WaitPark, func(r *engine.Reader) error { _, err := r.NextBatch(background, batch); return err })
+	})
+	values := make([][]byte, 64)
+	t.Run("NextValues", func(t *testing.T) {
+		reading(t, engine.WaitPark, func(r *engine.Reader) error { _, err := r.NextValues(background, values); return err })
 	})
 	t.Run("ReadAt", func(t *testing.T) {
 		check(t, n, func(t *testing.T, p *engine.Partition) func() {

@@ -120,6 +120,7 @@ func TestPartition_Model(t *testing.T) {
 			"appender":     s.appender,
 			"next":         s.next,
 			"next batch":   s.nextBatch,
+			"next values":  s.nextValues,
 			"seek":         s.seek,
 			"read at":      s.readAt,
 			"since":        s.since,
@@ -317,6 +318,26 @@ func (s *modelTest) nextBatch(t *rapid.T) {
 		rs := make([]engine.Record, n)
 		n, err := r.NextBatch(ctx, rs)
 		return rs[:n], err
+	})
+}
+
+// nextValues is nextBatch; what a value does not say is what the model says.
+func (s *modelTest) nextValues(t *rapid.T) {
+	r, m := s.drawReader(t)
+	n := rapid.IntRange(1, 10).Draw(t, "n")
+	s.read(t, m, n, func(ctx context.Context) ([]engine.Record, error) {
+		values := make([][]byte, n)
+		n, err := r.NextValues(ctx, values)
+		var rs []engine.Record
+		for i, v := range values[:n] {
+			rec := s.m.record(r.Position() - engine.Offset(n-i))
+			rec.Value = v
+			if rec.Timestamp == 0 {
+				rec.Timestamp = math.MaxInt64
+			}
+			rs = append(rs, rec)
+		}
+		return rs, err
 	})
 }
 

@@ -201,6 +201,17 @@ func TestReader_Gap(t *testing.T) {
 	require.Equal(t, 2, n)
 	require.EqualValues(t, 5, r.Lost())
 	require.Zero(t, r.Lag())
+	require.NoError(t, r.Seek(engine.At(8)))
+	require.NoError(t, p.TruncateBefore(background, 9))
+	values := make([][]byte, 5)
+	_, err = r.NextValues(background, values)
+	require.ErrorAs(t, err, &gap)
+	require.Equal(t, engine.GapError{From: 8, To: 9}, *gap)
+	n, err = r.NextValues(background, values)
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	require.Equal(t, batch[1].Value, values[0])
+	require.EqualValues(t, 6, r.Lost())
 }
 
 // Under FailOnGap it fails until somebody moves it.
@@ -230,7 +241,12 @@ func TestReader_Errors(t *testing.T) {
 	require.Equal(t, context.DeadlineExceeded, err)
 	_, err = r.NextBatch(ctx, make([]engine.Record, 1))
 	require.Equal(t, context.DeadlineExceeded, err)
+	_, err = r.NextValues(ctx, make([][]byte, 1))
+	require.Equal(t, context.DeadlineExceeded, err)
 	n, err := r.NextBatch(ctx, nil)
+	require.NoError(t, err)
+	require.Zero(t, n)
+	n, err = r.NextValues(ctx, nil)
 	require.NoError(t, err)
 	require.Zero(t, n)
 	var out *engine.OffsetError

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"time"
@@ -179,6 +180,39 @@ func ExampleAppender_Reserve() {
 	// 0 one 0.00
 	// 1 two 1.00
 	// 2 three 2.00
+}
+
+// Records of one size are made, and read, fastest as a run of values.
+func ExampleReservation_NextRun() {
+	e := must(engine.Open(engine.Config{}))
+	defer e.Close()
+	ctx := context.Background()
+	p := must(must(e.CreateTopic("samples", engine.TopicConfig{})).Partition(0))
+	a := must(p.Appender(ctx))
+	defer a.Close()
+
+	const size = 8
+	r := must(a.Reserve(ctx, 3, 3*size))
+	run := r.NextRun(3, size)
+	for i := range uint64(3) {
+		binary.LittleEndian.PutUint64(run[i*size:], i*i)
+	}
+	must(r.Commit(ctx))
+
+	reader := must(p.Reader(engine.ReaderConfig{Start: engine.Earliest()}))
+	defer reader.Close()
+	values := make([][]byte, 64)
+	n := must(reader.NextValues(ctx, values))
+	for _, v := range values[:n] {
+		fmt.Println(binary.LittleEndian.Uint64(v))
+	}
+	fmt.Println("next", reader.Position())
+
+	// Output:
+	// 0
+	// 1
+	// 4
+	// next 3
 }
 
 func ExamplePartition_Follow() {

@@ -44,6 +44,20 @@ func TestBUG001_PingPong(t *testing.T) {
 				}
 			}
 		},
+		"NextValues": func(ctx context.Context, p *engine.Partition, from int64, got chan<- int64) {
+			r, _ := p.Reader(engine.ReaderConfig{Start: engine.At(from), Gating: true})
+			defer r.Close()
+			values := make([][]byte, 4)
+			for {
+				n, err := r.NextValues(ctx, values)
+				if err != nil {
+					return
+				}
+				for i := range int64(n) {
+					got <- r.Position() - int64(n) + i
+				}
+			}
+		},
 		"Follow": func(ctx context.Context, p *engine.Partition, from int64, got chan<- int64) {
 			for rec, err := range p.Follow(ctx, from) {
 				if err != nil {

@@ -183,6 +183,29 @@ func BenchmarkReaderNextEach(b *testing.B) {
 	}
 }
 
+// BenchmarkReaderNextValues is BenchmarkReaderNextEach for values alone.
+func BenchmarkReaderNextValues(b *testing.B) {
+	for _, size := range []int{64, 1024} {
+		b.Run(fmt.Sprintf("size=%dB", size), func(b *testing.B) {
+			b.ReportAllocs()
+			l := fill(b, 3<<20/size, size)
+			r := l.NewReader()
+			values := make([][]byte, 256)
+			b.ResetTimer()
+			for n := 0; n < b.N; {
+				k := r.NextValues(values)
+				if k == 0 && r.Refill() != segment.Ready {
+					r.Seek(0)
+				}
+				for i := range values[:k] {
+					sink += values[i][0]
+				}
+				n += k
+			}
+		})
+	}
+}
+
 // BenchmarkRefill measures a look that finds nothing new, and a look at a window.
 func BenchmarkRefill(b *testing.B) {
 	l := fill(b, 100, 64)

@@ -353,6 +353,30 @@ func (x *machine) nextEach(t *rapid.T) {
 	}
 }
 
+// nextValues is nextEach for the values alone.
+func (x *machine) nextValues(t *rapid.T) {
+	r := rapid.SampledFrom(x.readers).Draw(t, "reader")
+	values := make([][]byte, rapid.IntRange(0, 12).Draw(t, "len(values)"))
+	old := []byte("old")
+	for i := range values {
+		values[i] = old
+	}
+	window := r.r.Window()
+	n := r.r.NextValues(values)
+	require.Equal(t, min(window, len(values)), n)
+	require.Equal(t, window-n, r.r.Window())
+	for _, v := range values[:n] {
+		rec := x.m.at(r.pos).rec
+		require.Equal(t, rec.Value, v)
+		rec.Value = v // what it keeps is the view
+		r.held, r.want = append(r.held, rec), append(r.want, r.pos)
+		r.pos++
+	}
+	for _, v := range values[n:] {
+		require.Equal(t, old, v, "what is beyond the window stays as it was")
+	}
+}
+
 // garbage is what may be in a record that a caller uses again.
 func garbage() segment.Record {
 	return segment.Record{
@@ -437,6 +461,7 @@ func TestLog_Model(t *testing.T) {
 			"next":   x.next,
 			"next2":  x.next,
 			"each":   x.nextEach,
+			"values": x.nextValues,
 			"seek": func(t *rapid.T) {
 				r := rapid.SampledFrom(x.readers).Draw(t, "reader")
 				r.held, r.want = nil, nil

@@ -120,15 +120,24 @@ func followAll(l *segment.Log, seed int, gaps *atomic.Int64) error {
 	r := l.NewReader()
 	defer r.Close()
 	rng := rand.New(rand.NewPCG(3, uint64(seed)))
-	recs := make([]segment.Record, 8)
+	recs, values := make([]segment.Record, 8), make([][]byte, 8)
 	take := func() int {
-		if seed%2 == 1 {
+		switch seed % 3 {
+		case 0:
+			if !r.Next(&recs[0]) {
+				return 0
+			}
+			return 1
+		case 1:
 			return r.NextEach(recs)
 		}
-		if !r.Next(&recs[0]) {
-			return 0
+		at := r.Position()
+		n := r.NextValues(values)
+		for i, v := range values[:n] {
+			off := int64(at) + int64(i)
+			recs[i] = segment.Record{Value: v, Offset: off, Timestamp: off}
 		}
-		return 1
+		return n
 	}
 	var seen uint64
 	for turn := uint32(0); ; {

@@ -82,7 +82,7 @@ func kinds() []segment.Record {
 	}
 }
 
-// TestReader_NextEach has records of each kind before and behind those of each other, in windows of each length that were used for
+// TestReader_NextEach, of records and of values alone, has records of each kind before and behind those of each other, in windows of each length that were used for
 // others before, in segments that are full, that still grow, and that are loaded.
 func TestReader_NextEach(t *testing.T) {
 	s := &source{}
@@ -123,6 +123,20 @@ func TestReader_NextEach(t *testing.T) {
 			}
 			require.Equal(t, len(s.all), off, "%s, %d at a time", name, size)
 			require.Zero(t, r.NextEach(recs), "behind all that is there")
+			r.Seek(0)
+			values := make([][]byte, size)
+			for off = 0; r.Refill() == segment.Ready; {
+				for n := r.NextValues(values); n > 0; n = r.NextValues(values) {
+					for i := range values[:n] {
+						require.Equal(t, s.all[off].rec.Value, values[i]) // also whether it is nil
+						require.Equal(t, len(values[i]), cap(values[i]))
+						off++
+					}
+					require.EqualValues(t, off, r.Position())
+				}
+			}
+			require.Equal(t, len(s.all), off, "%s, %d values at a time", name, size)
+			require.Zero(t, r.NextValues(values), "behind all that is there")
 			r.Close()
 		}
 	}
@@ -134,11 +148,14 @@ func TestReader_NextEachAllocates(t *testing.T) {
 		require.NoError(t, l.Append(&rec, 1))
 	}
 	require.NoError(t, l.Publish())
-	r, recs := l.NewReader(), make([]segment.Record, 100)
+	r, recs, values := l.NewReader(), make([]segment.Record, 100), make([][]byte, 100)
 	require.Zero(t, testing.AllocsPerRun(100, func() {
 		r.Seek(0)
 		r.Refill()
 		r.NextEach(recs)
+		r.Seek(0)
+		r.Refill()
+		r.NextValues(values)
 	}))
 }
 

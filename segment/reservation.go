@@ -8,7 +8,7 @@ import (
 )
 
 // Reservation is room in the active segment for records that are made where they stay. The appender gets it from ReserveRun, fills it
-// with Next and NextKey, and stages the records with StageRun; until then the log knows nothing of them. It belongs to one goroutine.
+// with Next, NextRun and NextKey, and stages the records with StageRun; until then the log knows nothing of them. It belongs to one goroutine.
 //
 // # Proof
 //
@@ -40,9 +40,13 @@ type OverrunError struct {
 	Size    int // bytes of key and value, or negative if the length was
 	Left    int // how many bytes the reservation had left, or those of the largest record if that is less
 	Records int // how many records it had left
+	Run     int // how many such records there should have been, one behind the other
 }
 
 func (e *OverrunError) Error() string {
+	if e.Run != 1 {
+		return fmt.Sprintf("segment: %d records of %d bytes each where %d bytes and %d records were left", e.Run, e.Size, e.Left, e.Records)
+	}
 	return fmt.Sprintf("segment: a record of %d bytes where %d bytes and %d records were left", e.Size, e.Left, e.Records)
 }
 
@@ -51,7 +55,7 @@ func (e *OverrunError) Error() string {
 func (r *Reservation) Next(n int) []byte {
 	start, top := r.pos, r.top-1
 	if uint(n) > uint(min(r.end-start, r.most)) || top < r.last {
-		return r.refuse(n)
+		return r.refuse(1, n)
 	}
 	end := start + n
 	e := &r.index[top]
@@ -64,13 +68,34 @@ func (r *Reservation) Next(n int) []byte {
 	return r.data[start:end:end]
 }
 
+// NextRun is Next for so many records at once, at least one, that have n bytes each. Their values lie one behind the other in what it
+// returns. If there is no room for all of them it adds none.
+func (r *Reservation) NextRun(records, n int) []byte {
+	start, top := r.pos, r.top
+	if records < 1 || records > top-r.last || uint(n) > uint(r.most) || n > (r.end-start)/records {
+		return r.refuse(records, n)
+	}
+	run, end, stamp := r.index[top-records:top], start, r.since|flagNilKey
+	for i := len(run) - 1; i >= 0; i-- {
+		e := &run[i]
+		atomicx.Writes(unsafe.Pointer(e))
+		if atomicx.Exploring && n > 0 {
+			atomicx.Writes(unsafe.Pointer(&r.data[end]))
+		}
+		end += n
+		e.span, e.stamp = uint64(end)<<32, stamp
+	}
+	r.top, r.pos, r.value = top-records, end, end-n
+	return r.data[start:end:end]
+}
+
 // NextKey is Next for a record with a key, which is copied. Nil and empty differ.
 func (r *Reservation) NextKey(key []byte, n int) []byte {
 	if key == nil {
 		return r.Next(n)
 	}
 	if uint(n) > MaxRecordBytes {
-		return r.refuse(n)
+		return r.refuse(1, n)
 	}
 	k := len(key)
 	if r.Next(k+n) == nil {
@@ -87,7 +112,7 @@ func (r *Reservation) NextKey(key []byte, n int) []byte {
 // Shrink makes the value of the newest record n bytes long, its first ones. The rest is room again.
 func (r *Reservation) Shrink(n int) {
 	if r.top == r.fromTop || uint(n) > uint(r.pos-r.value) {
-		r.refuse(n)
+		r.refuse(1, n)
 		return
 	}
 	r.pos = r.value + n
@@ -96,10 +121,10 @@ func (r *Reservation) Shrink(n int) {
 	e.span = uint64(r.pos)<<32 | uint64(uint32(e.span))
 }
 
-// refuse notes the first record for which there was no room.
-func (r *Reservation) refuse(n int) []byte {
+// refuse notes the first record, or run of them, for which there was no room.
+func (r *Reservation) refuse(run, n int) []byte {
 	if r.fault == nil {
-		r.fault = &OverrunError{Size: n, Left: min(r.end-r.pos, r.most), Records: r.top - r.last}
+		r.fault = &OverrunError{Size: n, Left: min(r.end-r.pos, r.most), Records: r.top - r.last, Run: run}
 	}
 	return nil
 }

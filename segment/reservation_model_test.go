@@ -21,7 +21,29 @@ func (x *machine) reserve(t *rapid.T) {
 	}
 	var made []modelRecord
 	var places [][]byte
-	for left, n := size, rapid.IntRange(0, records).Draw(t, "made"); len(made) < n; {
+	left := size
+	add := func(key, value []byte) {
+		for i := range value {
+			value[i] = byte(len(made) + i)
+		}
+		left -= len(key) + len(value)
+		places = append(places, value)
+		rec := (&segment.Record{Key: key, Value: value}).Clone()
+		made = append(made, modelRecord{rec: rec, size: int64(len(key)+len(value)) + 16})
+	}
+	for n := rapid.IntRange(0, records).Draw(t, "made"); len(made) < n; {
+		if rapid.IntRange(0, 3).Draw(t, "one in four") == 0 {
+			run := rapid.IntRange(1, n-len(made)).Draw(t, "run")
+			length := rapid.IntRange(0, left/run).Draw(t, "length of each")
+			values := r.NextRun(run, length)
+			require.NotNil(t, values)
+			require.Len(t, values, run*length)
+			require.Equal(t, run*length, cap(values))
+			for i := range run {
+				add(nil, values[i*length:(i+1)*length:(i+1)*length])
+			}
+			continue
+		}
 		key := drawBytes(t, "key")
 		if len(key) > left {
 			key = nil
@@ -35,13 +57,7 @@ func (x *machine) reserve(t *rapid.T) {
 			length = rapid.IntRange(0, length).Draw(t, "shrunk")
 			r.Shrink(length)
 		}
-		for i := range value[:length] {
-			value[i] = byte(len(made) + i)
-		}
-		left -= len(key) + length
-		places = append(places, value[:length])
-		rec := (&segment.Record{Key: key, Value: value[:length:length]}).Clone()
-		made = append(made, modelRecord{rec: rec, size: int64(len(key)+length) + 16})
+		add(key, value[:length:length])
 		require.Equal(t, len(made), r.Records())
 		require.Equal(t, size-left, r.Bytes())
 	}

@@ -1,7 +1,9 @@
 package segment_test
 
 import (
+	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -37,11 +39,21 @@ func TestReservation_Refuses(t *testing.T) {
 			}
 			return r.Next(0)
 		}, segment.OverrunError{Left: 50}},
+		"a run":          {func(r *segment.Reservation) []byte { r.Next(1); return r.NextRun(2, 32) }, segment.OverrunError{Size: 32, Left: 50, Records: 2, Run: 2}},
+		"a run's record": {func(r *segment.Reservation) []byte { return r.NextRun(1, 51) }, segment.OverrunError{Size: 51, Left: 50, Records: 3, Run: 1}},
+		"a run too long": {func(r *segment.Reservation) []byte { return r.NextRun(4, 0) }, segment.OverrunError{Left: 50, Records: 3, Run: 4}},
+		"a run of most":  {func(r *segment.Reservation) []byte { return r.NextRun(math.MaxInt, math.MaxInt) }, segment.OverrunError{Size: math.MaxInt, Left: 50, Records: 3, Run: math.MaxInt}},
+		"a run of none":  {func(r *segment.Reservation) []byte { return r.NextRun(0, 1) }, segment.OverrunError{Size: 1, Left: 50, Records: 3}},
+		"a run below":    {func(r *segment.Reservation) []byte { return r.NextRun(-1, 1) }, segment.OverrunError{Size: 1, Left: 50, Records: 3, Run: -1}},
+		"a run negative": {func(r *segment.Reservation) []byte { return r.NextRun(1, -1) }, segment.OverrunError{Size: -1, Left: 50, Records: 3, Run: 1}},
 		"shrink nothing": {func(r *segment.Reservation) []byte { r.Shrink(0); return nil }, segment.OverrunError{Left: 50, Records: 3}},
 		"shrink to more": {func(r *segment.Reservation) []byte { r.NextKey([]byte("key"), 5); r.Shrink(6); return nil }, segment.OverrunError{Size: 6, Left: 50, Records: 2}},
 		"shrink below":   {func(r *segment.Reservation) []byte { r.Next(5); r.Shrink(-1); return nil }, segment.OverrunError{Size: -1, Left: 50, Records: 2}},
 	} {
 		_, r := reserve(t, 3, 64)
+		if !strings.HasPrefix(name, "a run") {
+			c.want.Run = 1
+		}
 		require.Nil(t, c.ask(r), name)
 		require.NotNil(t, r.Fault(), name)
 		require.Equal(t, c.want, *r.Fault(), name)
@@ -50,6 +62,38 @@ func TestReservation_Refuses(t *testing.T) {
 		r.Next(1 << 30)
 		require.Equal(t, first, *r.Fault(), "%s: the first one counts", name)
 	}
+}
+
+// TestReservation_Run: a run is as many records of one size, in the place that Next would have given them. Shrink is for its last one, and
+// a run that does not fit changes nothing.
+func TestReservation_Run(t *testing.T) {
+	l, r := reserve(t, 7, 60)
+	copy(r.NextKey([]byte("key"), 3), "one")
+	run := r.NextRun(3, 4)
+	require.Equal(t, 12, len(run))
+	require.Equal(t, 12, cap(run))
+	copy(run, "two.three...")
+	require.Equal(t, 4, r.Records())
+	r.Shrink(1)
+	require.Equal(t, 3+3+9, r.Bytes())
+	require.Len(t, r.NextRun(1, 41), 41)
+	r.Shrink(0)
+	require.NotNil(t, r.NextRun(2, 0))
+	require.Nil(t, r.Fault())
+	require.Nil(t, r.NextRun(1, 0))
+	require.Equal(t, 7, r.Records(), "the one that did not fit is none of them")
+	require.True(t, l.StageRun(r))
+	require.NoError(t, l.Publish())
+	var rec segment.Record
+	var got []string
+	for in := l.NewReader(); in.Refill() == segment.Ready; {
+		for in.Next(&rec) {
+			got = append(got, fmt.Sprintf("%q=%q", rec.Key, rec.Value))
+			require.NotNil(t, rec.Value)
+			require.Equal(t, rec.Offset == 0, rec.Key != nil)
+		}
+	}
+	require.Equal(t, []string{`"key"="one"`, `""="two."`, `""="thre"`, `""="e"`, `""=""`, `""=""`, `""=""`}, got)
 }
 
 // TestReservation_GivesBackWhatShrinkLeaves: the room counts for the next records, and nobody sees what was written there.

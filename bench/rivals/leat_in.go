@@ -234,8 +234,9 @@ func leatReserveOne(x *engine.Appender, most, size int) leatProduce {
 			if err != nil {
 				return err
 			}
-			for range n {
-				f.Fill(r.Next(size))
+			b := r.NextRun(n, size)
+			for ; len(b) > 0; b = b[size:] {
+				f.Fill(b[:size:size])
 			}
 			if _, err := r.Commit(ctx); err != nil {
 				return err

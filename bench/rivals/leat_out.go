@@ -13,6 +13,8 @@ func leatOuts() []leatOut {
 	return []leatOut{
 		{"reader", "a Reader for each consumer and partition, NextBatch of 64", []arena.Wait{arena.Park, arena.Yield, arena.Spin},
 			attachReaders, consumeReader},
+		{"values", "a Reader for each consumer and partition, NextValues of 64", []arena.Wait{arena.Park, arena.Yield, arena.Spin},
+			attachReaders, consumeValues},
 		{"push", "a subscription for each copy, OnMessage", nil, attachPush, nil},
 		{"push-batch", "a subscription for each copy, OnBatch", nil, attachPushBatch, nil},
 		{"group", "a group for each copy with a member for each partition, OnMessage, AtLeastOnce", nil, attachGroups, nil},
@@ -44,6 +46,21 @@ func consumeReader(l *leat, ctx context.Context, i int) error {
 		}
 		for j := range window[:n] {
 			s.See(window[j].Value)
+		}
+	}
+	return nil
+}
+
+func consumeValues(l *leat, ctx context.Context, i int) error {
+	r, s := l.readers[i], l.job.Sinks[i]
+	values := make([][]byte, 64)
+	for !s.Full() {
+		n, err := r.NextValues(ctx, values)
+		if err != nil {
+			return err
+		}
+		for _, v := range values[:n] {
+			s.See(v)
 		}
 	}
 	return nil

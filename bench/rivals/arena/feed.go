@@ -17,7 +17,7 @@ type Feed struct {
 	end        uint64 // id behind the last message of this slice
 	partition  int    // of the next message
 	partitions int
-	alone      bool // there is no other producer, and another processor for whom it sends to
+	alone      bool // there is no other producer, and who waits for the messages has a processor of its own and keeps it
 
 	// Of a slice with a rate. Times are of clock.
 	clock *load.Clock
@@ -37,7 +37,7 @@ func newFeed(producer int, s Spec, clock *load.Clock, halt *atomicx.Bool) *Feed 
 	f := &Feed{
 		tmpl: newTemplate(producer, s.Size), own: make([]byte, s.Size), id: idOf(uint64(producer), 0),
 		partitions: s.Topology.Partitions, clock: clock, halt: halt,
-		alone: s.Topology.Producers == 1 && runtime.GOMAXPROCS(0) > 1,
+		alone: s.Topology.Producers == 1 && s.Wait == Spin && runtime.GOMAXPROCS(0) > 1,
 	}
 	copy(f.own, f.tmpl.bytes)
 	return f
@@ -73,7 +73,8 @@ func (f *Feed) Due(most int) int {
 
 // await waits until message sent of the slice is due. It does not sleep: the shortest sleep is longer than a hundred messages of a
 // million a second. One that is alone keeps its processor, as the one in the Java program does: to let others run takes longer than to look
-// at the clock, and what is sent late by that counts as the rival's.
+// at the clock, and what is sent late by that counts as the rival's. Otherwise it lets others run, since a goroutine that is woken first waits
+// for the processor of who has woken it.
 func (f *Feed) await(sent uint64) {
 	at := f.start + int64(float64(sent)*f.gap)
 	var turn uint32

@@ -129,19 +129,40 @@ func (r *Reader) NextBatch(ctx context.Context, dst []segment.Record) (n int, er
 	if len(dst) == 0 {
 		return 0, nil
 	}
-	if err := r.enter(); err != nil {
+	if err := r.begin(ctx); err != nil {
 		return 0, err
 	}
 	defer r.leave()
+	return r.seg.NextEach(dst), nil
+}
+
+// NextValues is NextBatch for values alone.
+func (r *Reader) NextValues(ctx context.Context, dst [][]byte) (n int, err error) {
+	if len(dst) == 0 {
+		return 0, nil
+	}
+	if err := r.begin(ctx); err != nil {
+		return 0, err
+	}
+	defer r.leave()
+	return r.seg.NextValues(dst), nil
+}
+
+// begin begins a call that takes what the window has, of which there is at least one record when it returns. After an error it has ended.
+func (r *Reader) begin(ctx context.Context) error {
+	if err := r.enter(); err != nil {
+		return err
+	}
 	if r.counted() {
 		r.advance()
 	}
 	if r.seg.Window() == 0 {
 		if err := r.fill(ctx); err != nil {
-			return 0, err
+			r.leave()
+			return err
 		}
 	}
-	return r.seg.NextEach(dst), nil
+	return nil
 }
 
 // Position returns the offset of the next record. It is for the goroutine that uses the reader.

@@ -49,6 +49,16 @@ func TestReader_ReadsOn(t *testing.T) {
 	require.EqualValues(t, 4, batch[0].Offset)
 	require.EqualValues(t, 7, batch[0].Partition)
 	require.EqualValues(t, 5, r.Position())
+	require.NoError(t, r.Seek(at(2)))
+	values := [][]byte{[]byte("old"), []byte("old"), []byte("old")}
+	n, err = r.NextValues(background, nil)
+	require.NoError(t, err)
+	require.Zero(t, n)
+	n, err = r.NextValues(background, values)
+	require.NoError(t, err)
+	require.Equal(t, 2, n, "nor do values")
+	require.Equal(t, [][]byte{[]byte("2"), []byte("3"), []byte("old")}, values)
+	require.EqualValues(t, 4, r.Position())
 	require.NoError(t, r.Seek(at(1)))
 	require.Equal(t, "1", next(t, r))
 	require.ErrorIs(t, r.Seek(func(_, _ uint64) (uint64, error) { return 0, errOver }), errOver)
@@ -77,6 +87,8 @@ func TestReader_Waits(t *testing.T) {
 				for range 2 {
 					require.Equal(t, context.Canceled, r.Next(ended, &rec))
 					_, err := r.NextBatch(ended, make([]segment.Record, 1))
+					require.Equal(t, context.Canceled, err)
+					_, err = r.NextValues(ended, make([][]byte, 1))
 					require.Equal(t, context.Canceled, err)
 				}
 				require.EqualValues(t, 1, r.Position(), "it stays where it is")
@@ -217,6 +229,7 @@ func TestReader_Busy(t *testing.T) {
 	var rec segment.Record
 	require.Equal(t, partition.ErrReaderBusy, r.Next(background, &rec))
 	require.Equal(t, partition.ErrReaderBusy, second(r.NextBatch(background, make([]segment.Record, 1))))
+	require.Equal(t, partition.ErrReaderBusy, second(r.NextValues(background, make([][]byte, 1))))
 	require.Equal(t, partition.ErrReaderBusy, r.Seek(earliest))
 	publish(t, p, 1)
 	require.NoError(t, <-result)

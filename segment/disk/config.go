@@ -50,8 +50,8 @@ type Config struct {
 	Now func() int64
 
 	// Behind has the rest of a roll run, on another goroutine and soon: Write goes on in the next file meanwhile, instead of waiting
-	// until the one that is full has been sealed. Sync, Trim, Close and the next roll do it themselves if they come first. Nil means that
-	// Write does it.
+	// until the one that is full has been sealed. Sync, Close, the next roll, and a Trim that needs it do it themselves if they come first.
+	// Nil means that Write does it.
 	Behind func(rest func())
 
 	// epoch is what the epochs of a log that is not there yet begin after.

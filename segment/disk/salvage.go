@@ -49,7 +49,8 @@ func Salvage(from, to string, c Config) (Salvaged, error) {
 		}
 		defer lock.Close()
 	}
-	return s.rep, s.run(to, c)
+	err = s.run(to, c)
+	return s.rep, err
 }
 
 // salvage is one run of Salvage.

@@ -9,15 +9,14 @@ import (
 // in which nothing else is are removed, whether or not somebody reads them: who has one open can read it to its end.
 //
 // What is to be dropped is made durable first if it is not yet, since the log must not begin beyond its end after a crash. An
-// offset that is not above First changes nothing.
+// offset that is not above First changes nothing. A roll that is not finished is waited for only if its full file goes, or is to be made
+// durable.
 func (l *Log) Trim(below uint64) error {
 	l.trimming.Lock()
 	defer l.trimming.Unlock()
-	if err := l.settle(); err != nil {
-		return err
-	}
 	l.mu.Lock()
 	low, next, durable, err := l.low, l.next, l.durable, l.unusable()
+	full := l.rolling
 	l.mu.Unlock()
 	switch {
 	case err != nil:
@@ -26,6 +25,11 @@ func (l *Log) Trim(below uint64) error {
 		return nil
 	case below > next:
 		return &OffsetError{Asked: below, First: low, Next: next}
+	}
+	if full != nil && full.end <= below { // it goes, and not before the next one has its name
+		if err := l.settle(); err != nil {
+			return err
+		}
 	}
 	if below > durable && !l.cfg.broken.has(flawTrimUnsynced) {
 		if durable, err = l.Sync(); err != nil {

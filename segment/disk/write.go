@@ -77,7 +77,7 @@ func (l *Log) place(bytes int64, records uint64) (a *file, head frame.Header, er
 	}
 	l.mu.Lock()
 	a = l.lastFile()
-	head.SyncedTo = l.durable
+	head.Epoch, head.SyncedTo = a.head.Epoch, l.durable
 	l.mu.Unlock()
 	return a, head, nil
 }
@@ -120,25 +120,23 @@ func (l *Log) Sync() (durable uint64, err error) {
 	if err != nil || durable >= want {
 		return durable, err
 	}
-	for {
-		skip := l.cfg.broken.has(flawSkipRoll)
-		if !skip {
-			if err := l.finishRoll(); err != nil {
-				return durable, err
-			}
-		}
-		l.mu.Lock()
-		a, upTo, again := l.lastFile(), l.next, l.rolling != nil && !skip
-		durable, err = l.durable, l.unusable()
-		l.mu.Unlock()
-		switch {
-		case err != nil || durable >= want:
+	skip := l.cfg.broken.has(flawSkipRoll)
+	if !skip {
+		if err := l.finishRoll(); err != nil {
 			return durable, err
-		case again: // a roll has begun meanwhile
-		default:
-			return l.syncFile(a, upTo)
 		}
 	}
+	l.mu.Lock()
+	a, upTo := l.lastFile(), l.next
+	if l.rolling != nil && !skip { // begun since then: what was to be synced is in the file that is full now, or was before
+		a, upTo = l.rolling, l.rolling.end
+	}
+	durable, err = l.durable, l.unusable()
+	l.mu.Unlock()
+	if err != nil || durable >= want {
+		return durable, err
+	}
+	return l.syncFile(a, upTo)
 }
 
 // syncFile makes durable what is in a file, the last one that has its name: that is everything below upTo. syncing is held.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -261,5 +262,44 @@ func TestLog_TellsOfARollThatFails(t *testing.T) {
 	require.Zero(t, came, "all that is visible was written")
 	require.Equal(t, next, l.Durable())
 	require.NoError(t, p.put(1))
+	require.NoError(t, l.Close())
+}
+
+// TestLog_TrimBesideARoll drops what is in older files while a full one is being sealed, for which the disk takes its time.
+func TestLog_TrimBesideARoll(t *testing.T) {
+	testkit.Watchdog(t)
+	var armed atomic.Bool
+	stuck, goOn := make(chan struct{}), make(chan struct{})
+	fsys := vfs.NewFaulty(vfs.NewMem(), func(o vfs.Op) *vfs.Fault {
+		if o.Kind == vfs.OpSync && armed.CompareAndSwap(true, false) {
+			close(stuck)
+			<-goOn
+		}
+		return nil
+	})
+	l, err := storage.Open(storage.Config{Dir: "log", Disk: disk.Config{FS: fsys, SegmentBytes: 8 << 10}, Policy: storage.Never})
+	require.NoError(t, err)
+	mem, err := l.Load(storage.Loading{})
+	require.NoError(t, err)
+	p := pair{l, mem, t}
+	for l.Stats().Files < 3 {
+		require.NoError(t, p.put(10))
+	}
+	require.NoError(t, l.Sync(context.Background(), mem.Committed()))
+	old := l.Files().Files()[1].End
+	armed.Store(true)
+	for files := l.Stats().Files; l.Stats().Files == files; {
+		require.NoError(t, p.put(10))
+	}
+	<-stuck
+	require.NoError(t, l.Trim(0))
+	require.NoError(t, l.Trim(1))
+	l.Dropped(old)
+	for l.Files().First() < old || l.Stats().Files > 2 {
+		runtime.Gosched()
+	}
+	require.False(t, l.Files().Files()[0].Sealed)
+	close(goOn)
+	require.NoError(t, l.Trim(mem.Committed()))
 	require.NoError(t, l.Close())
 }

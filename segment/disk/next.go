@@ -12,7 +12,7 @@ import (
 // What becomes of a file that was the active one before it had its name, because the one before had not been sealed yet: see roll.
 
 // loadNext looks for such a file. Nothing in it had ever been durable. If the file before is whole, as it is if only the process has
-// died, the log goes on in it; otherwise it is one of those that are removed.
+// died, the log goes on in it; otherwise it is a part of the torn end, and one of the files that are removed.
 func (l *Log) loadNext(x *found, limit uint64) error {
 	if len(x.files) == 0 || len(x.rec.Damage) > 0 {
 		return nil
@@ -20,6 +20,7 @@ func (l *Log) loadNext(x *found, limit uint64) error {
 	last := x.files[len(x.files)-1]
 	for _, name := range x.temps {
 		f, s, err := l.scanNext(name, last.end)
+		x.rec.BytesRead += s.read
 		switch {
 		case err != nil:
 			return err
@@ -29,6 +30,8 @@ func (l *Log) loadNext(x *found, limit uint64) error {
 		case l.cfg.broken.has(flawNextLost):
 		case f.head.Base == last.end || l.cfg.broken.has(flawNextGap):
 			return l.takeNext(x, f, limit)
+		case x.rec.Cut == nil && !f.empty():
+			x.rec.Cut = &Cut{File: f.path(), Pos: frame.SegmentBytes, Bytes: f.size - frame.SegmentBytes, Err: errOrder}
 		}
 	}
 	return nil
@@ -49,7 +52,10 @@ func (l *Log) takeNext(x *found, f *file, limit uint64) error {
 		return err
 	}
 	if f.empty() {
-		x.tail, x.rec.Cut = full, cut
+		x.tail = full
+		if cut != nil {
+			x.rec.Cut = cut
+		}
 		return nil
 	}
 	x.next, x.full = true, full

@@ -87,7 +87,10 @@ func (r *Reader) Next() (*frame.Batch, error) {
 		}
 		if err != nil {
 			if damage(err) {
-				err = &CorruptError{File: r.at.name, Pos: r.pos, From: r.next, To: r.at.end, Err: err}
+				l.mu.Lock()
+				name := r.at.path()
+				l.mu.Unlock()
+				err = &CorruptError{File: name, Pos: r.pos, From: r.next, To: r.at.end, Err: err}
 			}
 			return nil, err
 		}
@@ -119,7 +122,7 @@ func (r *Reader) enter() (ok bool, err error) {
 	}
 	if i >= 0 {
 		f, size = l.files[i], l.files[i].size
-		gap.File, gap.Pos = f.name, size
+		gap.File, gap.Pos = f.path(), size
 	}
 	if i < 0 || r.next >= f.end { // only if damage has been passed over
 		l.mu.Unlock()

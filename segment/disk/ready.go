@@ -19,6 +19,9 @@ func (l *Log) ready(x *found) error {
 			return err
 		}
 		if x.next {
+			if cut := x.rec.Cut; cut != nil && cut.File == last.path() {
+				cut.File = last.name
+			}
 			if err := l.rename(last); err != nil {
 				return err
 			}

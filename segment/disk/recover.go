@@ -372,7 +372,7 @@ func (l *Log) loadFile(x *found, f *file, next, limit uint64) error {
 	if err != nil {
 		return err
 	}
-	e := &CorruptError{File: f.name, Err: errShort}
+	e := &CorruptError{File: f.path(), Err: errShort}
 	if sealed {
 		e.Pos, e.From, e.To = f.size, f.end, next
 		switch {
@@ -403,7 +403,7 @@ func (l *Log) loadFile(x *found, f *file, next, limit uint64) error {
 			return l.damaged(x, e)
 		}
 		if s.beyond > 0 {
-			x.rec.Cut = &Cut{File: f.name, Pos: f.size, Bytes: s.beyond, Err: s.bad}
+			x.rec.Cut = &Cut{File: f.path(), Pos: f.size, Bytes: s.beyond, Err: s.bad}
 		}
 		return nil
 	case f.end == next:
@@ -431,7 +431,7 @@ func (l *Log) compare(x *found) error {
 		}
 	}
 	if last.end < s.Durable && len(x.rec.Damage) == 0 && !l.cfg.broken.has(flawCutDamage) {
-		e := &CorruptError{File: last.name, Pos: last.size, From: last.end, To: s.Durable, Err: errShort}
+		e := &CorruptError{File: last.path(), Pos: last.size, From: last.end, To: s.Durable, Err: errShort}
 		return l.damaged(x, e)
 	}
 	x.rec.Clean = (last.sealed || last.empty() && x.tail.beyond == 0) && last.end == s.Durable

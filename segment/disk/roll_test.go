@@ -219,18 +219,50 @@ func TestLog_NextOfATornFile(t *testing.T) {
 	}
 	after := func() *vfs.Mem { return m.Crash(func(int) bool { return true }) }
 
+	// looked has somebody look at what is there first, who is told of the same end.
+	looked := func(next uint64, cut string) {
+		seen := open(t, disk.Config{FS: c.FS, ReadOnly: true})
+		require.Empty(t, seen.Recovery().Damage)
+		require.Equal(t, next, seen.Next())
+		if cut == "" {
+			require.Nil(t, seen.Recovery().Cut)
+		} else {
+			require.Equal(t, cut, seen.Recovery().Cut.File)
+		}
+		require.NoError(t, seen.Close())
+	}
+
 	// The last record of the full file is torn.
 	c.FS = after()
 	hurt(c.FS.(*vfs.Mem), full.Name, full.Bytes-20)
+	looked(base-1, full.Name)
 	l = open(t, c)
 	requireHolds(t, l, 0, base-1)
-	require.NotNil(t, l.Recovery().Cut)
+	require.Equal(t, full.Name, l.Recovery().Cut.File)
+	require.False(t, exists(c.FS.(*vfs.Mem), next.Name))
+	require.NoError(t, l.Close())
+
+	// Nothing of it is there: only the next file is left of what was cut off.
+	c.FS = after()
+	f, err := c.FS.Open(full.Name)
+	require.NoError(t, err)
+	last := batch(base-1, 1, 0).Bytes()
+	_, err = f.WriteAt(make([]byte, last), full.Bytes-last)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	looked(base-1, next.Name)
+	l = open(t, c)
+	requireHolds(t, l, 0, base-1)
+	require.Equal(t, &disk.Cut{File: next.Name, Pos: frame.SegmentBytes, Bytes: next.Bytes - frame.SegmentBytes,
+		Err: l.Recovery().Cut.Err}, l.Recovery().Cut)
+	require.Error(t, l.Recovery().Cut.Err)
 	require.False(t, exists(c.FS.(*vfs.Mem), next.Name))
 	require.NoError(t, l.Close())
 
 	// The head of the next one: it never became one.
 	c.FS = after()
 	hurt(c.FS.(*vfs.Mem), next.Name, 40)
+	looked(base, "")
 	l = open(t, c)
 	requireHolds(t, l, 0, base)
 	require.NoError(t, l.Close())
@@ -238,22 +270,25 @@ func TestLog_NextOfATornFile(t *testing.T) {
 	// Its first record.
 	c.FS = after()
 	hurt(c.FS.(*vfs.Mem), next.Name, frame.SegmentBytes+10)
+	looked(base, next.Name)
 	l = open(t, c)
 	requireHolds(t, l, 0, base)
+	require.Equal(t, next.Name, l.Recovery().Cut.File)
 	require.False(t, exists(c.FS.(*vfs.Mem), next.Name))
 	require.NoError(t, l.Close())
 
 	// Its last.
 	c.FS = after()
 	hurt(c.FS.(*vfs.Mem), next.Name, next.Bytes-20)
+	looked(base+1, next.Name)
 	l = open(t, c)
 	requireHolds(t, l, 0, base+1)
-	require.NotNil(t, l.Recovery().Cut)
+	require.Equal(t, l.Files()[1].Name, l.Recovery().Cut.File, "it has its name now")
 	require.NoError(t, l.Close())
 
 	// All of the full file from a durable record on: only the next file is left to say so.
 	c.FS = after()
-	f, err := c.FS.Open(full.Name)
+	f, err = c.FS.Open(full.Name)
 	require.NoError(t, err)
 	_, err = f.WriteAt(make([]byte, full.Bytes-200), 200)
 	require.NoError(t, err)

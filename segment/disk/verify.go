@@ -69,7 +69,7 @@ func (l *Log) verifyFile(f *file, v *Verified, progress func(int64)) (*CorruptEr
 	sum := frame.None
 	pos, off, entries := int64(frame.SegmentBytes), f.head.Base, f.index.list
 	bad := func(err error) *CorruptError {
-		return &CorruptError{File: f.name, Pos: pos, From: off, To: max(off, f.end), Err: err}
+		return &CorruptError{File: f.path(), Pos: pos, From: off, To: max(off, f.end), Err: err}
 	}
 	for pos < f.size {
 		b, err := c.frame(f.seed, pos)

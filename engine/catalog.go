@@ -25,6 +25,8 @@ import (
 //	<topic id>/<partition>     the files of one partition: see package disk
 //	<topic id>/positions       where its named subscriptions are
 //	group-<id>                 where a group is
+//	*-salvaged-<n>             a partition that takes the place of a damaged one, which stays
+//	*-damaged-<n>              what was in a file of positions that a salvage has replaced
 //
 // The catalog is one file that is replaced as a whole (storage.WriteFile), so after a crash it is as before or after a change.
 // What it does not name does not exist. The order of changes sees to it that nothing it names is missing, and that nothing is

@@ -41,9 +41,12 @@ type Config struct {
 
 	// Salvage says what to do about a partition of which records are damaged that had been durable. Normally its topic is refused
 	// with ErrCorrupt, and nothing is changed. With Salvage what is sound is copied into a new directory beside the damaged one,
-	// which stays as it is, the topic is opened from there, and the log tells each range that is lost. To find it Open reads all that
-	// there is. In memory the partition
-	// begins behind the last such range.
+	// which stays as it is, the topic is opened from there, and the Logger is told of each range that is lost. To find it Open reads all
+	// that there is. In memory the partition begins behind the last such range.
+	//
+	// So it is with positions that are damaged, without which a topic or group is refused too: a copy of the file is kept, and the Logger
+	// is told. The group begins with the oldest record, so it gets again what it has had; ResetOffsets moves it. The topic's named
+	// subscriptions are as if they had never been: they begin where their Start says.
 	Salvage bool
 
 	// Partitioners are those of restored topics that have neither ByKey, RoundRobin nor Explicit, by the topic's name.

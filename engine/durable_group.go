@@ -155,15 +155,15 @@ func (e *Engine) restoreGroup(entry *groupEntry) error {
 	if err != nil {
 		return err
 	}
-	var at groupPositions
-	file := e.catalog.groupFile(entry.Serial)
-	if err := storage.ReadFile(e.catalog.fs, file, &at); err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			err = fmt.Errorf("%w: %s is missing", ErrCorrupt, file)
+	for _, name := range c.Topics {
+		if err := e.refused[name]; err != nil {
+			return err
 		}
+	}
+	at, err := e.loadGroupPositions(entry, c.Topics)
+	if err != nil {
 		return err
 	}
-	e.keeper.saved[file] = at
 	g, err := e.newGroup(entry.Name, c)
 	if err != nil {
 		return err
@@ -172,12 +172,7 @@ func (e *Engine) restoreGroup(entry *groupEntry) error {
 	e.groups[entry.Name] = g
 	for _, name := range c.Topics {
 		t := e.topics[name]
-		switch {
-		case e.refused[name] != nil:
-			delete(e.groups, entry.Name)
-			g.end(ErrCorrupt)
-			return e.refused[name]
-		case t == nil || at.Topics[t.id.String()] == nil:
+		if t == nil || at.Topics[t.id.String()] == nil {
 			continue // deleted, and maybe another one of its name is there
 		}
 		floors := slices.Clone(at.Topics[t.id.String()])
@@ -193,6 +188,23 @@ func (e *Engine) restoreGroup(entry *groupEntry) error {
 	g.mu.Unlock()
 	g.ready = true
 	return nil
+}
+
+// loadGroupPositions reads where a group was in its topics.
+func (e *Engine) loadGroupPositions(entry *groupEntry, topics []string) (at groupPositions, err error) {
+	file := e.catalog.groupFile(entry.Serial)
+	err = storage.ReadFile(e.catalog.fs, file, &at)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%w: %s is missing", ErrCorrupt, file)
+	}
+	if e.salvages(err) {
+		at = e.firstPositions(topics)
+		err = e.salvagePositions(file, err, at, "group", entry.Name)
+	}
+	if err == nil {
+		e.keeper.saved[file] = at
+	}
+	return at, err
 }
 
 // files returns those of the partitions.

@@ -287,7 +287,7 @@ func (e *Engine) restoreTopic(entry *topicEntry) (t *Topic, err error) {
 	}
 	for i := range opened {
 		k, err := opened[i], errs[i]
-		if errors.Is(err, ErrCorrupt) && e.cfg.Salvage && !e.cfg.ReadOnly {
+		if e.salvages(err) {
 			if entry, err = e.salvage(entry, id, i, &c); err == nil {
 				if k, err = e.keep(entry, id, i, &c, true); err == nil {
 					all = append(all, k)
@@ -322,43 +322,6 @@ func (e *Engine) restoreTopic(entry *topicEntry) (t *Topic, err error) {
 func free(mem *segment.Log) {
 	for mem.DropOldest() {
 	}
-}
-
-// salvage copies what is sound of a damaged partition into a new directory, and makes that the partition's. The old one stays
-// as it is.
-func (e *Engine) salvage(entry *topicEntry, id TopicID, i int, c *TopicConfig) (*topicEntry, error) {
-	cat := e.catalog
-	s := e.storageConfig("", entry.Name, id, i, c, nil)
-	from := cat.partitionDir(entry, i)
-	to := ""
-	for n := 1; ; n++ {
-		to = fmt.Sprintf("%05d-salvaged-%d", i, n)
-		if _, err := cat.fs.Stat(filepath.Join(cat.dir, entry.ID, to)); errors.Is(err, fs.ErrNotExist) {
-			break
-		} else if err != nil {
-			return entry, err
-		}
-	}
-	done, err := disk.Salvage(from, filepath.Join(cat.dir, entry.ID, to), s.Disk)
-	if err != nil {
-		return entry, storage.Opening(err)
-	}
-	n := entry.with(func(n *topicEntry) {
-		if n.Dirs == nil {
-			n.Dirs = map[int]string{}
-		}
-		n.Dirs[i] = to
-	})
-	if err := cat.change(func(f *catalogFile) { f.put(n) }); err != nil {
-		return entry, err
-	}
-	for _, l := range done.Lost {
-		e.log(slog.LevelError, "leat: records lost", "topic", entry.Name, "partition", i, "from", l.From, "to", l.To,
-			"file", l.File, "position", l.Pos, "error", l.Err)
-	}
-	e.log(slog.LevelWarn, "leat: partition salvaged", "topic", entry.Name, "partition", i, "damaged", from, "records", done.Records,
-		"first", done.First, "next", done.Next)
-	return n, nil
 }
 
 // closeFiles closes the files of a topic that has ended, or removes them if it was deleted.

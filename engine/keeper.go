@@ -292,6 +292,11 @@ func (e *Engine) loadPositions(name string, id TopicID, files []*kept) (map[stri
 	switch err := storage.ReadFile(e.catalog.fs, file, &at); {
 	case errors.Is(err, fs.ErrNotExist):
 		return map[string]remembered{}, nil
+	case e.salvages(err):
+		at = subPositions{}
+		if err := e.salvagePositions(file, err, at, "topic", name); err != nil {
+			return nil, err
+		}
 	case err != nil:
 		return nil, err
 	}

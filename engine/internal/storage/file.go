@@ -20,8 +20,10 @@ const (
 	fileMagic   = "leatmeta"
 	fileVersion = 1
 	fileHead    = 24
-	fileLimit   = 1 << 30
 )
+
+// FileLimit is how large such a file may be.
+const FileLimit = 1 << 30
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
@@ -42,7 +44,7 @@ func WriteFile(fsys vfs.FS, name string, v any) error {
 
 // ReadFile sets v to the content of a file. The error is ErrCorrupt, frame.ErrVersion, or one of the file system.
 func ReadFile(fsys vfs.FS, name string, v any) error {
-	b, err := vfs.ReadFile(fsys, name, fileLimit)
+	b, err := vfs.ReadFile(fsys, name, FileLimit)
 	if err != nil {
 		return err
 	}

@@ -167,3 +167,58 @@ func TestSalvage_NextUnderALaterEpoch(t *testing.T) {
 	}
 	require.Positive(t, rolls)
 }
+
+// TestSalvage_NextOfSomethingElse loses all of the full file, so that what comes behind it has to say itself that it is of this log.
+func TestSalvage_NextOfSomethingElse(t *testing.T) {
+	for name, change := range map[string]func(head *frame.Segment){
+		"":              func(*frame.Segment) {}, // this one does mean something
+		"topic":         func(head *frame.Segment) { head.Topic[3]++ },
+		"partition":     func(head *frame.Segment) { head.Partition++ },
+		"earlier epoch": func(head *frame.Segment) { head.Epoch-- },
+	} {
+		m := vfs.NewMem()
+		require.NoError(t, open(t, small(m)).Abandon())
+		l := open(t, small(m))
+		write(t, l, 1, 5)
+		require.NoError(t, l.Trim(1)) // so that the epoch is known
+		full := l.Files()[0]
+		require.NoError(t, l.Abandon())
+		put(t, m, full.Name, make([]byte, full.Bytes))
+		head := frame.Segment{Topic: topic, Partition: 4, Base: 5, Epoch: 2}
+		change(&head)
+		b := frame.AppendSegment(nil, &head)
+		b = append(b, batch(5, 2, 0).Finish(head.Seed(), int64(len(b)), frame.Header{First: 5, Epoch: head.Epoch, SyncedTo: 5})...)
+		put(t, m, dir+"/"+disk.SegmentName(5)+vfs.TempExt, append(b, make([]byte, 1000)...))
+		s, err := disk.Salvage(dir, "salvaged", small(m))
+		require.NoError(t, err)
+		if name != "" {
+			require.Zero(t, s.Records, name)
+			continue
+		}
+		require.EqualValues(t, 2, s.Records)
+		require.Len(t, s.Lost, 1)
+		require.EqualValues(t, 5, s.Lost[0].To)
+	}
+}
+
+// TestLog_FailsDuringAWrite has something else fail while a write is under way: it does not count, though it goes well.
+func TestLog_FailsDuringAWrite(t *testing.T) {
+	var l *disk.Log
+	armed := false
+	c := small(vfs.NewFaulty(vfs.NewMem(), func(o vfs.Op) *vfs.Fault {
+		if armed && o.Kind == vfs.OpWrite {
+			armed = false
+			l.Fail(errBoom)
+		}
+		return nil
+	}))
+	l = open(t, c)
+	write(t, l, 1, 5)
+	armed = true
+	_, err := l.Write(batch(5, 2, 1))
+	require.ErrorIs(t, err, errBoom)
+	require.NoError(t, l.Resume())
+	write(t, l, 2, 9)
+	requireHolds(t, l, 0, 9)
+	require.NoError(t, l.Close())
+}

@@ -110,3 +110,32 @@ func TestBUG080_FailedSyncIsFinal(t *testing.T) {
 		require.Greater(t, failures, 20, "of a log that was open")
 	}
 }
+
+// TestResume_FailsBehindATrim has a Trim fail when its state is there, and a Resume when it has removed what the state does not want any
+// more: a reader is told where the log begins.
+func TestResume_FailsBehindATrim(t *testing.T) {
+	m := vfs.NewMem()
+	var fails func(vfs.Op) bool
+	c := small(vfs.NewFaulty(m, func(o vfs.Op) *vfs.Fault {
+		if fails != nil && fails(o) {
+			return &vfs.Fault{Err: errBoom, Done: true}
+		}
+		return nil
+	}))
+	l := open(t, c)
+	write(t, l, 1, 30)
+	below := l.Files()[1].First
+	fails = func(o vfs.Op) bool { return o.Kind == vfs.OpRename }
+	require.ErrorIs(t, l.Trim(below), errBoom)
+	require.Zero(t, l.First())
+	fails = func(o vfs.Op) bool { return o.Kind == vfs.OpCreate }
+	require.ErrorIs(t, l.Resume(), errBoom)
+	require.Equal(t, below, l.First())
+	_, err := l.NewReader(0)
+	require.ErrorIs(t, err, disk.ErrBelow)
+	requireHolds(t, l, below, 30)
+	fails = nil
+	require.NoError(t, l.Resume())
+	requireHolds(t, l, below, 30)
+	require.NoError(t, l.Close())
+}

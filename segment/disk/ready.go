@@ -76,6 +76,9 @@ func (l *Log) clean(x *found) error {
 			return l.fail("remove", l.path(name), err)
 		}
 	}
+	l.mu.Lock()
+	l.low = max(l.low, x.state.Low) // before a reader finds that they are gone, whatever else fails: a Trim may have failed after its state
+	l.mu.Unlock()
 	for _, base := range x.bases[:x.drop] {
 		name := l.path(segmentName(base))
 		if err := l.fs.Remove(name); err != nil {

@@ -185,13 +185,29 @@ func NewLog(c Config) *Log {
 	return l
 }
 
-// Append stages a copy of r: Reserve and CopyTo.
+// Append stages a copy of r: Reserve and CopyTo. Most records have neither headers nor a timestamp, come at no new time, and fit: these go
+// without a Shape in between.
 func (l *Log) Append(r *Record, now int64) error {
-	dst, err := l.Reserve(r.Shape(), now)
-	if err != nil {
+	k, v, room := len(r.Key), len(r.Value), l.room()
+	if r.Timestamp != 0 || len(r.Headers.raw) > 0 || k > room || v > room-k || now > l.newest || l.next == l.until {
+		dst, err := l.Reserve(r.Shape(), now)
+		if err == nil {
+			r.CopyTo(dst)
+		}
 		return err
 	}
-	r.CopyTo(dst)
+	stamp := l.since
+	if r.Key == nil {
+		stamp |= flagNilKey
+	}
+	if r.Value == nil {
+		stamp |= flagNilValue
+	}
+	dst := l.stage(k, k+v, stamp)
+	if k > 0 {
+		dst = dst[copy(dst, r.Key):]
+	}
+	copy(dst, r.Value)
 	return nil
 }
 

@@ -246,7 +246,7 @@ func value(text string, k kind) (float64, error) {
 	if k == latency || k == timespan {
 		d, err := number.Duration(text)
 		switch {
-		case errors.Is(err, number.ErrVanishes):
+		case errors.Is(err, number.ErrVanishes), errors.Is(err, number.ErrMinus):
 			return 0, fmt.Errorf("%q is %w: times are 0s, or 1ns and more", text, err)
 		case err != nil:
 			return 0, fmt.Errorf("%q is no time: it needs a unit, as in 200us, 1.5ms or 2s", text)
@@ -267,7 +267,7 @@ func Number(text string) (float64, error) {
 		err = number.ErrNone
 	}
 	switch {
-	case errors.Is(err, number.ErrVanishes):
+	case errors.Is(err, number.ErrVanishes), errors.Is(err, number.ErrMinus):
 		return 0, fmt.Errorf("%q is %w: it takes a number as in 0, 1e6, 500k or 1M", text, err)
 	case err != nil:
 		return 0, fmt.Errorf("%q is no number: it takes one as in 0, 1e6, 500k or 1M", text)

@@ -83,9 +83,9 @@ func duration(name, text string) (time.Duration, error) {
 	return d, nil
 }
 
-// vanishing says so of a number that would count as 0 and is not.
+// vanishing says so of a number that would count as 0 and is not, or is one with a minus.
 func vanishing(err error) string {
-	if errors.Is(err, number.ErrVanishes) {
+	if errors.Is(err, number.ErrVanishes) || errors.Is(err, number.ErrMinus) {
 		return ", " + err.Error()
 	}
 	return ""

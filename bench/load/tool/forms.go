@@ -71,10 +71,15 @@ type formed struct {
 // Set implements flag.Value.
 func (v formed) Set(text string) error {
 	err := v.Value.Set(text)
-	switch got := v.Value.String(); {
-	case errors.Is(err, number.ErrVanishes), err == nil && (got == "0" || got == "0s") && number.NonZero(text):
-		return fmt.Errorf("%w; must be %s", number.ErrVanishes, v.form)
-	case err != nil:
+	if got := v.Value.String(); err == nil && (got == "0" || got == "0s" || got == "-0") {
+		err = number.Zero(text) // package flag takes them
+	}
+	for _, why := range []error{number.ErrVanishes, number.ErrMinus} {
+		if errors.Is(err, why) {
+			return fmt.Errorf("%w; must be %s", why, v.form)
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("must be %s", v.form)
 	}
 	return nil

@@ -62,6 +62,6 @@
 // Those of compare are 0 (no difference, better, or it cannot be told), 1 (worse, or not written), 2 (a run has faults, or a flag or
 // file is wrong) and 3 (not comparable); 2 and 3 go before what could not be written.
 //
-// After Ctrl-C the run drains for a moment, and shows and judges what there was until then; a search does so with the runs that were over.
-// A second Ctrl-C removes the files of -sync and kills, and a third one kills at once.
+// After Ctrl-C the run drains for a moment, and shows and judges what there was until then; a search does so with the runs that were over,
+// and also when a run fails. A second Ctrl-C removes the files of -sync and kills, and a third one kills at once.
 package main

@@ -62,7 +62,8 @@ const (
 	Found    Ending = "found"       // the knee lies between Knee and Above
 	TooHigh  Ending = "too high"    // already the first rate missed, and lower ones down to a thousandth of it
 	NoLimit  Ending = "no limit"    // the rate To met, or the highest at which there can be a run
-	Cut      Ending = "interrupted" // by an error, or the end of ctx: as with OutOfRun
+	Cut      Ending = "interrupted" // by the end of ctx: as with OutOfRun
+	Failed   Ending = "failed"      // a run did: as with OutOfRun
 	OutOfRun Ending = "runs used"   // the search was not over: the knee lies between Knee and Above, or above Knee if Above is 0
 )
 
@@ -94,10 +95,12 @@ func (k Knee) String() string {
 	if k.Why != "" {
 		text += ": " + k.Why
 	}
-	if k.Ending == Cut {
+	switch k.Ending {
+	case Cut:
 		text += "; the search was not over when it was interrupted"
-	}
-	if k.Ending == OutOfRun {
+	case Failed:
+		text += "; the search was not over when a run failed"
+	case OutOfRun:
 		text += "; the search was not over when its runs were used up"
 	}
 	return text
@@ -166,22 +169,24 @@ func Find(ctx context.Context, c Config, run func(ctx context.Context, rate floa
 	}
 	s := &search{c: c, ctx: ctx, run: run}
 	low, high, err := s.find()
+	if err != nil && low > 0 && !s.point(low).Met { // it was to meet again, and that is not decided
+		low = s.below(low)
+	}
 	k := Knee{Ending: Found, Knee: low, Above: high, Points: s.points, Runs: s.runs}
 	switch refused := s.refused(high); {
 	case errors.Is(err, errUsed):
 		k.Ending, err = OutOfRun, nil
-	case err != nil:
+	case err != nil && errors.Is(err, ctx.Err()):
 		k.Ending = Cut
+	case err != nil:
+		k.Ending = Failed
 	case low == 0:
 		k.Ending = TooHigh
-		if err == nil && s.c.Least >= s.c.From*downTo {
+		if s.c.Least >= s.c.From*downTo {
 			k.Why = s.c.LeastWhy
 		}
 	case high == 0:
-		k.Ending = NoLimit
-		if err == nil {
-			k.Why = s.c.ToWhy
-		}
+		k.Ending, k.Why = NoLimit, s.c.ToWhy
 	case refused != nil:
 		k.Ending, k.Above, k.Why = NoLimit, 0, refused.Error()
 	}

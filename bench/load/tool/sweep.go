@@ -149,6 +149,9 @@ func (o *options) sweep(ctx context.Context, c sweep.Config, stdout, stderr io.W
 		wrong = wrong || res.Faults.Any()
 		if err == nil && res.Interrupted {
 			err = ctx.Err() // it says nothing about its rate
+			if res.Faults.Any() {
+				fmt.Fprintf(stderr, "leatload: the run that was interrupted was WRONG: %v\n", res.Faults)
+			}
 		}
 		if err != nil {
 			return sweep.Outcome{}, err
@@ -167,7 +170,9 @@ func (o *options) sweep(ctx context.Context, c sweep.Config, stdout, stderr io.W
 	}
 	if err != nil && !interrupted {
 		fmt.Fprintf(stderr, "leatload: %v\n", err)
-		return failing(stderr, code, b.end())
+		if len(knee.Points) == 0 { // there is nothing to write, and what the files have may be of use
+			return failing(stderr, code, b.end())
+		}
 	}
 	if !o.quiet {
 		fmt.Fprintln(text)
@@ -250,7 +255,7 @@ of these counts: a run that was wrong, one that failed, 99, something that could
 any case.
 
 After Ctrl-C the search shows and writes what it has found so far, without the run that was under way, and the code says the same of
-that: 0 if a rate has met, 99 if none has yet. A second Ctrl-C removes the files of -sync and kills, and a third one
-kills at once.
+that: 0 if a rate has met, 99 if none has yet. So it does when a run fails, but the code is 1. A second Ctrl-C removes the files of
+-sync and kills, and a third one kills at once.
 `)
 }

@@ -137,6 +137,88 @@ func TestSweep_WrongThenFailed(t *testing.T) {
 	assert.Contains(t, err.String(), "is broken")
 }
 
+// wronging is twice, and says when it has published for the first time.
+type wronging struct {
+	twice
+	began func()
+}
+
+func (w wronging) Open(s load.Scenario) (load.Instance, error) {
+	in, err := w.twice.Open(s)
+	return &wrongingInstance{in.(*twiceInstance), w.began}, err
+}
+
+type wrongingInstance struct {
+	*twiceInstance
+	began func()
+}
+
+func (w *wrongingInstance) Producer(int) (load.Producer, error) { return w, nil }
+func (w *wrongingInstance) Publish(ctx context.Context, partition int, p []byte) error {
+	defer w.began()
+	return w.twiceInstance.Publish(ctx, partition, p)
+}
+
+// TestSweep_WrongThenInterrupted: the exit code says that the run was wrong that was under way, and so does a line.
+func TestSweep_WrongThenInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	o, c := options{engines: engines{wronging{began: cancel}}}, sweep.Config{}
+	require.NoError(t, o.parseSweep([]string{"-scenario", "unicast", "-readers", "0", "-subscribers", "1", "-duration", "1m", "-warmup", "0s", "-floor=false"}, &c, io.Discard))
+	var out, err strings.Builder
+	assert.Equal(t, exitWrong, o.sweep(ctx, c, &out, &err), out.String())
+	assert.Contains(t, out.String(), "no rate was tried; the search was not over when it was interrupted\nINTERRUPTED\n")
+	assert.Contains(t, err.String(), "leatload: the run that was interrupted was WRONG: lost 0, duplicated ")
+}
+
+// breaks is a target that works so many times.
+type breaks struct {
+	load.Target
+	after int
+	runs  *int
+}
+
+func (b breaks) Open(s load.Scenario) (load.Instance, error) {
+	if *b.runs++; *b.runs > b.after {
+		return nil, errors.New("is broken")
+	}
+	return b.Target.Open(s)
+}
+
+// TestSweep_Failed: what a search has found before a run failed is shown and written, as part of a search; where there is nothing yet,
+// the file stays as it was.
+func TestSweep_Failed(t *testing.T) {
+	chans, ok := engines(target.All()).named("chan")
+	require.True(t, ok)
+	for after := range 3 {
+		name := filepath.Join(t.TempDir(), "s.json")
+		require.NoError(t, os.WriteFile(name, []byte("as it was"), 0o600))
+		page := filepath.Join(filepath.Dir(name), "s.html")
+		var out, errs strings.Builder
+		code := Run(t.Context(), []load.Target{breaks{chans, after, new(int)}}, append(quick[:1:1], append(quick[3:len(quick):len(quick)],
+			"-runs", "60", "-json", name, "-o", page)...), &out, &errs)
+		assert.Equal(t, exitFailed, code, &out)
+		assert.Equal(t, 1, strings.Count(errs.String(), "\n"), &errs)
+		assert.Contains(t, errs.String(), "is broken")
+		text, err := os.ReadFile(name)
+		require.NoError(t, err)
+		if after == 0 {
+			assert.Equal(t, "as it was", string(text))
+			assert.NoFileExists(t, page)
+			continue
+		}
+		assert.Contains(t, out.String(), "the search was not over when a run failed")
+		all, err := readSweep(text)
+		require.NoError(t, err)
+		assert.Equal(t, sweep.Failed, all.Ending)
+		runs, err := all.runs()
+		require.NoError(t, err)
+		assert.Len(t, runs, after)
+		shown, err := os.ReadFile(page)
+		require.NoError(t, err)
+		assert.Contains(t, string(shown), "the search was not over when a run failed")
+	}
+}
+
 func TestVerdict(t *testing.T) {
 	for want, x := range map[string]struct {
 		met bool

@@ -64,4 +64,5 @@
 //
 // After Ctrl-C the run drains for a moment, and shows and judges what there was until then; a search does so with the runs that were over,
 // and also when a run fails. A second Ctrl-C removes the files of -sync and kills, and a third one kills at once.
+// Where nobody reads any more what it shows, as behind | head, it removes them and ends as that ends any program, by SIGPIPE.
 package main

@@ -23,16 +23,24 @@ import (
 // Ctrl-C, and when its terminal goes, and exits with the code that says what came of it. It does not return. Without a target it panics.
 func Main(targets ...load.Target) {
 	signals, left := make(chan os.Signal, 2), &leftovers{}
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
-		signal.Notify(signals, syscall.SIGHUP)
+		ends = append(ends, syscall.SIGHUP)
+	}
+	signal.Notify(signals, ends...)
+	keepPipes()
+	left.unread = func(again func()) {
+		left.remove()
+		loosePipes()
+		again()
+		os.Exit(exitFailed)
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	go func() {
 		<-signals
 		stop()
 		again := <-signals
-		signal.Reset() // a third one kills at once
+		signal.Reset(ends...) // a third one kills at once
 		left.remove()
 		if p, err := os.FindProcess(os.Getpid()); err == nil && p.Signal(again) == nil {
 			time.Sleep(time.Second) // it comes before that
@@ -46,6 +54,10 @@ func Main(targets ...load.Target) {
 type leftovers struct {
 	mu   sync.Mutex
 	undo func() // nil: there is nothing
+
+	// unread, if not nil, ends the process, for which there is nothing left to do: nobody reads what it writes to standard output or
+	// standard error, as with | head. It ends as that ends any program, by the write that again makes.
+	unread func(again func())
 }
 
 func (l *leftovers) set(undo func()) {

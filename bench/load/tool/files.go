@@ -142,8 +142,9 @@ func (o *outFile) Close() error {
 
 // printed is standard output or standard error. It remembers what could not be written, whether or not who wrote it looks at that.
 type printed struct {
-	w    io.Writer
-	name string
+	w      io.Writer
+	name   string
+	unread func(again func()) // see leftovers
 
 	mu  sync.Mutex // a run is watched by others
 	err error      // the first one, until somebody tells of it
@@ -152,6 +153,9 @@ type printed struct {
 // Write implements io.Writer.
 func (p *printed) Write(b []byte) (int, error) {
 	n, err := p.w.Write(b)
+	if p.unread != nil && isPipe(err) {
+		p.unread(func() { _, _ = p.w.Write(b[n:]) })
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.err == nil {

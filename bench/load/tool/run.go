@@ -39,7 +39,8 @@ func run(ctx context.Context, left *leftovers, targets []load.Target, args []str
 	if len(targets) == 0 {
 		panic("tool: no target to load")
 	}
-	out, errs := &printed{w: stdout, name: "standard output"}, &printed{w: stderr, name: "standard error"}
+	out := &printed{w: stdout, name: "standard output", unread: left.unread}
+	errs := &printed{w: stderr, name: "standard error", unread: left.unread}
 	code := options{engines: targets, left: left}.command(ctx, args, out, errs)
 	for _, p := range []*printed{out, errs} {
 		if err := p.lost(); err != nil {

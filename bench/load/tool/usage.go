@@ -94,7 +94,7 @@ error in any case.
 
 After Ctrl-C the run drains for a moment and shows the result so far, and the code says the same of that; a rate counts as reached if
 it was until then, and what was still under way does not count. A second Ctrl-C removes the files of -sync and kills, and a third
-one kills at once.
+one kills at once. Where nobody reads any more what it shows, as behind | head, it removes them and ends as that ends any program.
 `)
 }
 

@@ -96,8 +96,8 @@ type Seat struct {
 	least  int  // of room
 	held   bool // not started
 	paused bool
-	idle   bool // it rests with nothing to do, and is to be roused; of a pull seat: somebody waits for its records
-	here   bool // its worker is just looking what there is, and need not be roused
+	places [seatKinds]int32 // in the share's sets, counted from 1; 0: not there
+	here   bool             // its worker is just looking what there is, and need not be roused
 	cause  error
 	acked  int64 // deliveries that were settled as processed by hand
 	nacked int64 // deliveries that were settled as failed: by tokens, or because the handler had failed
@@ -146,7 +146,7 @@ func (s *Share) NewSeat(cfg SeatConfig) *Seat {
 	s.mu.Lock()
 	s.ids++
 	t.id = s.ids
-	s.seats = append(s.seats, t)
+	s.seats.add(t)
 	if s.cfg.Window.InOrder {
 		s.taken = s.w.Floor() // what those before it have taken is not this owner's to commit
 	}
@@ -201,6 +201,9 @@ func (t *Seat) queued() int {
 
 // push adds a record to the queue.
 func (t *Seat) push(d group.Delivery) {
+	if !t.share.busy.has(t) {
+		t.share.busy.add(t)
+	}
 	for {
 		span := t.span.Load()
 		tail := uint32(span)
@@ -217,7 +220,7 @@ func (t *Seat) push(d group.Delivery) {
 // rouse makes the seat look what there is, if it rests.
 func (t *Seat) rouse() {
 	switch {
-	case !t.idle:
+	case !t.idle():
 	case t.pull():
 		if !t.here {
 			t.cfg.Notify()
@@ -230,14 +233,23 @@ func (t *Seat) rouse() {
 	}
 }
 
+// idle reports whether the seat rests with nothing to do, and is to be roused; of a pull seat, whether somebody waits for its records.
+func (t *Seat) idle() bool { return t.share.idle.has(t) }
+
 func (t *Seat) setIdle(idle bool) {
-	if idle != t.idle {
-		t.idle = idle
-		if idle {
-			t.share.idle++
-		} else {
-			t.share.idle--
-		}
+	switch {
+	case idle == t.idle():
+	case idle:
+		t.share.idle.add(t)
+	default:
+		t.share.idle.remove(t)
+	}
+}
+
+// done notes that one record of the queue is not there any more.
+func (t *Seat) done() {
+	if t.share.chooser.Done(&t.taker); t.taker.Taken() == 0 {
+		t.share.busy.remove(t)
 	}
 }
 
@@ -259,7 +271,7 @@ func (t *Seat) takeBack() (d group.Delivery, ok bool) {
 func (t *Seat) giveBack() bool {
 	d, ok := t.takeBack()
 	if ok {
-		t.share.chooser.Done(&t.taker)
+		t.done()
 		if err := t.share.w.Return(t.id, d.Token); err != nil {
 			panic(err) // see the share's proof: it is held
 		}
@@ -290,7 +302,7 @@ func (t *Seat) reap() bool {
 	from, n := t.reaped, t.finished.Load()
 	for ; t.reaped != n; t.reaped++ {
 		e := &t.entries[uint32(t.reaped)&t.mask]
-		t.share.chooser.Done(&t.taker)
+		t.done()
 		t.settle(e)
 		e.err = nil
 	}

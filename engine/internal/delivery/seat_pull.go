@@ -156,7 +156,11 @@ func (t *Seat) HandIn() {
 func (t *Seat) Out() int { return t.begun }
 
 // Commit settles all records that were taken, and have not been settled otherwise.
-func (t *Seat) Commit() { _ = t.commit(math.MaxInt64) }
+func (t *Seat) Commit() {
+	if t.begun > 0 || t.share.cfg.Manual { // then it may hold what has been handed in
+		_ = t.commit(math.MaxInt64)
+	}
+}
 
 // CommitBelow settles those below an offset. That must not lie beyond what seats of this share have taken: the error is an
 // OffsetError.

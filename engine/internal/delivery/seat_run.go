@@ -2,7 +2,6 @@ package delivery
 
 import (
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/leatlog/leat/engine/internal/dispatch"
@@ -113,7 +112,7 @@ func (t *Seat) refill() step {
 		t.tell = s.nextGap()
 		s.feed(now)
 		return stepGap
-	case t.idle:
+	case t.idle():
 		return stepRest
 	}
 	return stepWork
@@ -158,9 +157,11 @@ func (t *Seat) leave(now int64) {
 	s := t.share
 	t.setIdle(false)
 	s.chooser.Remove(&t.taker)
-	s.seats = slices.DeleteFunc(s.seats, func(seat *Seat) bool { return seat == t })
-	if len(s.seats) == 0 {
-		s.seats = nil
+	if s.seats.has(t) {
+		s.seats.remove(t)
+	}
+	if len(s.seats.list) == 0 {
+		s.seats.list, s.idle.list, s.busy.list = nil, nil, nil
 		s.w.Shrink()
 	}
 	s.review(now)
@@ -390,7 +391,7 @@ func (t *Seat) change(how func()) {
 	s.feed(s.cfg.Clock.Now())
 	if !t.pull() {
 		t.setIdle(false)
-	} else if t.idle {
+	} else if t.idle() {
 		t.cfg.Notify()
 	}
 	s.unlock()

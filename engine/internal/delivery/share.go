@@ -3,6 +3,7 @@ package delivery
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/leatlog/leat/engine/internal/dispatch"
 	"github.com/leatlog/leat/engine/internal/due"
@@ -76,7 +77,8 @@ type ShareConfig struct {
 // comes for the head either it is taken back when its time is up.
 //
 // What is finished is settled, even if the seat hangs in its next handler, as long as that can matter to anybody: while a seat
-// rests hungry is not 0. Feed stores it and then looks at finished of each seat, and a seat that has finished a record begins
+// rests hungry is not 0. Feed stores it and then looks at finished of each seat that is busy, which one is
+// from when something is put into its queue until all that it finished is settled; and a seat that has finished a record begins
 // the next by a CAS, or ends its turn by a store, and then loads hungry. In their one total order either feed sees what is
 // finished or the seat sees that somebody rests, and hands it in before it calls the next handler. While nobody rests it is
 // settled at the end of a turn, or by the next seat that has nothing to do, and in any case before its hold could expire: the
@@ -104,11 +106,12 @@ type Share struct {
 	mu      atomicx.Mutex
 	w       *group.Shared
 	chooser group.Chooser
-	seats   []*Seat
+	seats   seatSet         // all
+	idle    seatSet         // that are idle
+	busy    seatSet         // that have something in their queue, or have begun something, or finished something that is not settled
 	gate    *partition.Gate // may be nil
 	ids     group.MemberID
 	taken   uint64 // no pull seat has taken a record from here on
-	idle    int    // how many seats are idle
 	full    bool   // the last feed ended because too much is in flight
 	closed  bool
 	cause   error
@@ -130,6 +133,7 @@ type shareCounts struct{ lost, dropped, buried, fenced, expired int64 }
 func NewShare(cfg ShareConfig, floor uint64) *Share {
 	s := &Share{cfg: cfg, taken: floor}
 	s.cfg.Window.DeadLetter, s.cfg.Window.DeadLetterRejected = true, true // all go through the burier
+	s.seats.kind, s.idle.kind, s.busy.kind = allSeats, idleSeats, busySeats
 	s.w = group.NewShared(s.cfg.Window, floor)
 	s.pos.Store(floor)
 	s.feeder = cfg.Pool.NewTask(s.feedTask, dispatch.Options{})
@@ -205,7 +209,7 @@ func (s *Share) feed(now int64) {
 // anything. Seats that finish something from now on know whether they have to do it. The caller holds mu.
 func (s *Share) glean() bool {
 	var hungry uint32
-	if s.idle > 0 {
+	if len(s.idle.list) > 0 {
 		hungry = 1
 	}
 	if s.hungry.Load() != hungry {
@@ -263,11 +267,11 @@ func (s *Share) feedTask() dispatch.Again {
 
 // balance gives to seats that have nothing what others have not begun. The caller holds mu.
 func (s *Share) balance(now int64) {
-	if s.idle == 0 || len(s.seats) < 2 {
+	if len(s.busy.list) == 0 {
 		return
 	}
-	for _, seat := range s.seats {
-		if !seat.idle || !seat.ready() || seat.queued() > 0 {
+	for _, seat := range slices.Backward(s.idle.list) {
+		if !seat.ready() || seat.queued() > 0 {
 			continue
 		}
 		for {
@@ -291,7 +295,7 @@ func (s *Share) balance(now int64) {
 // The caller holds mu.
 func (s *Share) busiest() (busiest *Seat) {
 	most := 0
-	for _, seat := range s.seats {
+	for _, seat := range s.busy.list {
 		n := seat.queued() // before began: see the proof
 		if n > 0 && seat.stats.began.Load() == 0 {
 			n--
@@ -309,7 +313,7 @@ func (s *Share) drop() bool {
 	if first <= s.w.Floor() {
 		return false
 	}
-	for _, seat := range s.seats {
+	for _, seat := range slices.Backward(s.busy.list) {
 		seat.reap()   // what is finished is not lost
 		seat.recall() // also what is behind it, which comes after the notice
 	}
@@ -330,8 +334,8 @@ func (s *Share) drop() bool {
 
 // tell sees to it that somebody tells of gaps: a seat that rests, or else one that comes by anyway. The caller holds mu.
 func (s *Share) tell() {
-	for _, seat := range s.seats {
-		if seat.idle && seat.able() {
+	for _, seat := range slices.Backward(s.idle.list) {
+		if seat.able() {
 			seat.rouse()
 		}
 	}
@@ -354,7 +358,7 @@ func (s *Share) ring(now int64) {
 		return
 	}
 	s.reapAll()
-	for _, seat := range s.seats { // to have waited in a queue for too long is no failure
+	for _, seat := range slices.Backward(s.busy.list) { // to have waited in a queue for too long is no failure
 		if seat.recallIf(func(d group.Delivery) bool { return d.Deadline <= now }) && !seat.pull() {
 			seat.room = seat.least // it has become slow all of a sudden
 			seat.open()
@@ -367,7 +371,7 @@ func (s *Share) ring(now int64) {
 
 // reapAll settles what all seats have finished, and reports whether there was anything. The caller holds mu.
 func (s *Share) reapAll() (any bool) {
-	for _, seat := range s.seats {
+	for _, seat := range slices.Backward(s.busy.list) {
 		any = seat.reap() || any
 	}
 	return any
@@ -412,7 +416,7 @@ func (s *Share) Seek(start Start) error {
 		return err
 	}
 	s.reapAll()
-	for _, seat := range s.seats {
+	for _, seat := range slices.Backward(s.busy.list) {
 		seat.recall()
 	}
 	s.w.Reset(off)
@@ -447,7 +451,7 @@ func (s *Share) Drained() bool {
 	if s.w.Floor() < next || len(s.gaps) > 0 || s.dead.began.Load() != 0 {
 		return false
 	}
-	for _, seat := range s.seats {
+	for _, seat := range s.seats.list {
 		if seat.stats.began.Load() != 0 {
 			return false
 		}

@@ -35,6 +35,20 @@ func (t *Seat) Room() int {
 	return t.room
 }
 
+// Walk returns how many seats a feed goes through that gives nobody anything.
+func (s *Share) Walk() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return min(len(s.idle.list), 1) + 2*len(s.busy.list) // the first that has room; busiest and glean
+}
+
+// Locked calls f while nobody else can use the share.
+func (s *Share) Locked(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
+}
+
 // Check says what is wrong with a share, whatever seats do meanwhile; quiet says that they do nothing.
 func (s *Share) Check(quiet bool) error {
 	s.mu.Lock()
@@ -48,9 +62,12 @@ func (s *Share) Check(quiet bool) error {
 		return fmt.Errorf("%d in flight, of %d", c.InFlight, limit)
 	}
 	idle, spare := 0, 0
-	for _, t := range s.seats {
-		if t.idle {
+	for _, t := range s.seats.list {
+		if t.idle() {
 			idle++
+		}
+		if (t.taker.Taken() > 0) != s.busy.has(t) {
+			return fmt.Errorf("seat %d: %d taken, busy: %v", t.id, t.taker.Taken(), s.busy.has(t))
 		}
 		span := t.span.Load()
 		queued := uint32(span) - uint32(span>>32)
@@ -66,7 +83,7 @@ func (s *Share) Check(quiet bool) error {
 		if in := t.taker.In(&s.chooser); in != (t.able() && t.room > 0) {
 			return fmt.Errorf("seat %d: in the chooser: %v", t.id, in)
 		}
-		if quiet && t.idle && t.ready() && t.queued() == 0 && !s.closed && len(s.gaps) == 0 {
+		if quiet && t.idle() && t.ready() && t.queued() == 0 && !s.closed && len(s.gaps) == 0 {
 			spare++
 			if from := s.busiest(); from != nil {
 				return fmt.Errorf("seat %d rests, and seat %d has %d", t.id, from.id, from.queued())
@@ -76,11 +93,18 @@ func (s *Share) Check(quiet bool) error {
 			}
 		}
 	}
-	if idle != s.idle {
-		return fmt.Errorf("%d seats are idle, not %d", idle, s.idle)
+	if n := len(s.idle.list); idle != n {
+		return fmt.Errorf("%d seats are idle, not %d", idle, n)
+	}
+	for _, set := range []*seatSet{&s.seats, &s.idle, &s.busy} {
+		for i, t := range set.list {
+			if int(t.places[set.kind]) != i+1 {
+				return fmt.Errorf("set %d: seat %d is at %d and thinks %d", set.kind, t.id, i+1, t.places[set.kind])
+			}
+		}
 	}
 	if quiet && c.InFlight >= limit && spare > 0 {
-		for _, t := range s.seats {
+		for _, t := range s.seats.list {
 			if t.finished.Load() != t.reaped && !s.cfg.Manual && !s.cfg.AtMostOnce {
 				return fmt.Errorf("seat %d has finished something, and others wait for that", t.id)
 			}

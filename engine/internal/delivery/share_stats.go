@@ -23,7 +23,7 @@ func (s *Share) LaneStats(now int64) Stats {
 	c := s.w.Counts()
 	r.Delivered, r.Failed, r.Redelivered = int64(c.Acked), int64(c.Failed), int64(c.Redeliveries)
 	r.Dropped, r.Buried, r.Lost, r.InFlight = s.n.dropped, s.n.buried, s.n.lost, c.InFlight
-	for _, seat := range s.seats {
+	for _, seat := range s.seats.list {
 		r.HandlerTime += time.Duration(seat.stats.busy.Load())
 		if since, yes := seat.Inside(); yes {
 			r.Running, r.RunningFor = true, max(r.RunningFor, since)

@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/leatlog/leat/engine/internal/group"
@@ -65,7 +66,7 @@ func (k Token) AckThrough() error {
 		if !s.cfg.Window.InOrder {
 			return ErrNotOwner
 		}
-		for _, seat := range s.seats { // what is settled now must not be delivered any more
+		for _, seat := range slices.Backward(s.busy.list) { // what is settled now must not be delivered any more
 			seat.recallIf(func(d group.Delivery) bool { return d.Token.Offset <= k.t.Offset })
 		}
 		n, err := s.w.AckThrough(k.seat.id, k.t)

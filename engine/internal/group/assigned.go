@@ -94,6 +94,13 @@ type Assigned struct {
 	sessions map[MemberID]*session
 	timers   *due.Heap[*timer]
 
+	// Of the plan in force.
+	alike    bool    // all seats want the same topics; false if that is not known
+	most     int     // no seat is to have more partitions
+	fullest  ranking // all seats, if all want the same topics and the plan is sticky
+	emptiest ranking // the same
+	plans    int     // how many have been made, for tests
+
 	out []Action // of the event that is being dealt with
 }
 
@@ -103,6 +110,7 @@ type part struct {
 	word   Word
 	owner  *session // nil unless owned or revoking
 	target *seat    // who is to have it; nil if nobody wants it
+	slot   int      // where in what that one is to have
 	grown  bool
 	timer  timer // the deadline of a revoke
 }
@@ -112,6 +120,8 @@ type seat struct {
 	name    string
 	static  bool
 	topics  []string
+	planned []*part  // what it is to have, in no order
+	ranks   [2]int   // its places in the rankings
 	session *session // nil: away
 	timer   timer    // the end of the grace time
 }
@@ -146,6 +156,7 @@ func NewAssigned(cfg AssignedConfig, last uint64) *Assigned {
 		topics:   map[string][]*part{},
 		seats:    map[string]*seat{},
 		sessions: map[MemberID]*session{},
+		emptiest: ranking{least: true},
 		timers:   due.New(func(t *timer, place int) { t.place = place }),
 	}
 }
@@ -162,20 +173,26 @@ func (g *Assigned) Members() int { return len(g.seats) }
 // Idle reports whether nobody has or may get anything: there is no member, and none that is still leaving.
 func (g *Assigned) Idle() bool { return len(g.seats) == 0 && len(g.sessions) == 0 }
 
+// Sits reports whether there is a member of that name that is neither away nor leaving.
+func (g *Assigned) Sits(name string) bool {
+	s := g.seats[name]
+	return s != nil && s.session != nil
+}
+
 // Join adds a member. The errors are ErrName and ErrMemberExists; then nothing has changed.
 func (g *Assigned) Join(m Member, now int64) (MemberID, []Action, error) {
 	if m.Name == "" {
 		return 0, nil, ErrName
 	}
 	topics := sorted(m.Topics)
-	s := g.seats[m.Name]
+	s, changed := g.seats[m.Name], g.parts
 	switch {
 	case s == nil:
 		s = &seat{name: m.Name, static: m.Static, topics: topics}
 		s.timer.seat = s
 		g.add(s)
 		g.sit(s)
-		g.replan()
+		changed = g.come(s)
 	case !s.static || !m.Static:
 		return 0, nil, fmt.Errorf("%w: %q", ErrMemberExists, m.Name)
 	default:
@@ -191,7 +208,9 @@ func (g *Assigned) Join(m Member, now int64) (MemberID, []Action, error) {
 			g.replan()
 		}
 	}
-	g.settleAll(now)
+	for _, p := range changed {
+		g.settle(p, now)
+	}
 	return s.session.id, g.actions(), nil
 }
 
@@ -208,14 +227,17 @@ func (g *Assigned) Leave(id MemberID, now int64) ([]Action, error) {
 	}
 	m.seat, s.session = nil, nil
 	g.stop(&m.timer)
+	changed := g.parts
 	if s.static && g.cfg.Grace > 0 {
 		g.set(&s.timer, after(now, g.cfg.Grace))
 		g.generation = g.number()
 	} else {
 		g.remove(s)
-		g.replan()
+		changed = g.gone(s)
 	}
-	g.settleAll(now)
+	for _, p := range changed {
+		g.settle(p, now)
+	}
 	g.leftIfDone(m)
 	return g.actions(), nil
 }
@@ -295,6 +317,7 @@ func (g *Assigned) RemoveTopic(topic string, now int64) []Action {
 		if p.owner != nil {
 			g.lose(p, CauseDeleted)
 		}
+		p.aim(nil)
 	}
 	delete(g.topics, topic)
 	g.parts = slices.DeleteFunc(g.parts, func(p *part) bool { return p.Topic == topic })

@@ -113,6 +113,7 @@ func (s *sim) end(own interval) {
 func (s *sim) check() {
 	d := s.g.Describe()
 	require.Equal(s.t, s.g.Generation(), d.Generation)
+	require.NoError(s.t, s.g.CheckPlan())
 	known := 0
 	for _, p := range d.Partitions {
 		own, has := s.owned[p.Partition]

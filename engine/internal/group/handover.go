@@ -7,35 +7,6 @@ import (
 	"time"
 )
 
-// replan makes a plan for the members and partitions that there are.
-func (g *Assigned) replan() {
-	g.generation = g.number()
-	if len(g.parts) == 0 {
-		return // as when many members leave whose topics are gone
-	}
-	members := make([]Subscriber, len(g.order))
-	for i, s := range g.order {
-		members[i] = Subscriber{s.name, s.topics}
-	}
-	sizes, previous := make(map[string]int, len(g.topics)), make(Plan, len(g.topics))
-	all := make([]string, len(g.parts))
-	for name, parts := range g.topics {
-		owners := all[:len(parts):len(parts)]
-		all = all[len(parts):]
-		for i, p := range parts {
-			if p.target != nil {
-				owners[i] = p.target.name
-			}
-		}
-		sizes[name], previous[name] = len(parts), owners
-	}
-	for name, owners := range g.cfg.Assignor.Assign(members, sizes, previous) {
-		for i, owner := range owners {
-			g.topics[name][i].target = g.seats[owner]
-		}
-	}
-}
-
 func (g *Assigned) settleAll(now int64) {
 	for _, p := range g.parts {
 		g.settle(p, now)

@@ -128,15 +128,15 @@ func (p *Partition) drain(limit int) (n int, stuck bool) {
 		pos = p.ring.Advance(pos, s.slots())
 		n++
 	}
-	if n > 0 {
-		if p.store != nil {
-			p.ring.Release(pos) // it is staged: producers need not wait for the write
-		}
+	switch {
+	case n == 0:
+	case p.store == nil:
 		p.publish()
-		if p.store == nil {
-			p.ring.Release(pos) // by one store, behind what readers wait for
-		}
-		p.a.known = n + p.ring.Len()
+		p.ring.Release(pos) // by one store, behind what readers wait for
+	default:
+		p.ring.Release(pos) // it is staged: producers need not wait for the write
+		p.publish()
+		p.a.known = n + p.ring.Len() // in memory nobody asks, and a look at the tail takes it from producers
 	}
 	return n, stuck
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leatlog/leat/engine/internal/partition"
+	"github.com/leatlog/leat/engine/internal/retention"
 )
 
 // In a bubble no time passes but by Sleep. So the first append is not hot, all that follow at once are, and the one after HotStreak
@@ -82,6 +83,26 @@ func TestPace_Slow(t *testing.T) {
 		hot, _, _ = streak(t, p)
 		assert.Less(t, hot, partition.HotStreak-1)
 		assert.Positive(t, hot)
+	})
+}
+
+// Who is refused, since there is no room, has appended nothing: however often it tries that is no stream that the goroutine is to serve.
+func TestPace_Refused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := start(t, setup{limits: retention.Limits{MaxRecords: 10}})
+		gate := &partition.Gate{Gating: true}
+		_, err := p.AddGate(gate, earliest)
+		require.NoError(t, err)
+		async(t, p, 10, 0)
+		before, _, _ := streak(t, p)
+		for range 3 * handsOver {
+			require.ErrorIs(t, p.TryPublish(value("x")), partition.ErrFull)
+		}
+		hot, cool, _ := streak(t, p)
+		assert.Equal(t, before, hot)
+		assert.Zero(t, cool, "nothing was handed over")
+		p.RemoveGate(gate)
+		require.NoError(t, p.TryPublish(value("x")))
 	})
 }
 

@@ -148,7 +148,8 @@ func (p *Partition) TryPublish(r *segment.Record) error {
 		}
 		_, err, ok := p.appendHeld(r)
 		if !ok {
-			err = ErrFull
+			p.hold()
+			return ErrFull
 		}
 		p.letGo()
 		return err

@@ -349,11 +349,7 @@ func (g *Group) enterAgain(m *Member) {
 	if !m.out || m.leaving || m.calling || m.calls.size() > 0 {
 		return
 	}
-	taken := false // a static one would put the other out, which came later
-	for other := range g.members {
-		taken = taken || other.name == m.name && !other.leaving && !other.out
-	}
-	if taken || g.enter(m) != nil {
+	if g.assigned.Sits(m.name) || g.enter(m) != nil { // a static one would put the other out, which came later
 		m.end(ErrReplaced)
 		m.gone = true
 		g.settle(m)

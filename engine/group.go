@@ -44,6 +44,7 @@ type Group struct {
 	topics   map[string]*groupTopic
 	members  map[*Member]struct{} // those that are not done
 	byID     map[group.MemberID]*Member
+	names    map[string]*Member         // of a shared group: those that are not gone
 	limiter  *dispatch.Limiter          // nil until a member needs it
 	sitting  int                        // of a shared group: how many members have seats
 	present  bool                       // there are members, and gates

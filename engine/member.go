@@ -119,11 +119,13 @@ func (g *Group) join(m *Member) error {
 // enter makes m a member. The caller holds mu.
 func (g *Group) enter(m *Member) error {
 	if g.assigned == nil {
-		for other := range g.members {
-			if other.name == m.name && !other.gone {
-				return fmt.Errorf("%w: %q", ErrMemberExists, m.name)
-			}
+		if g.names[m.name] != nil {
+			return fmt.Errorf("%w: %q", ErrMemberExists, m.name)
 		}
+		if g.names == nil {
+			g.names = map[string]*Member{}
+		}
+		g.names[m.name] = m
 		g.shared++
 		m.id = group.MemberID(g.shared)
 		g.byID[m.id] = m
@@ -203,6 +205,9 @@ func (g *Group) dismiss(m *Member, cause error) {
 	case g.assigned == nil:
 		m.leaveSeats(nil, cause)
 		g.sitting--
+		if delete(g.names, m.name); g.sitting == 0 {
+			g.names = nil // a map does not shrink
+		}
 		m.gone = true
 	case m.out:
 		m.gone = true

@@ -114,15 +114,18 @@ type pullSeat struct {
 	at   group.Partition
 }
 
-// take takes what there is, and notes the seats that have something to wait for from then on.
+// take takes what there is, and notes the seats that it has asked, where somebody waits from then on.
 func (c *Consumer) take(max int) ([]Message, error) {
 	seats, err := c.sitting()
 	if err != nil {
 		return nil, err
 	}
-	c.waits = c.waits[:0]
-	for _, s := range seats {
-		c.waits = append(c.waits, s.seat)
+	asked := 0
+	if len(c.waits) > 0 { // all that there were, in vain
+		c.waits, asked = c.waits[:0], len(seats)
+		for _, s := range seats {
+			c.waits = append(c.waits, s.seat)
+		}
 	}
 	ms := c.ms[:0]
 	defer func() { c.ms = ms }()
@@ -133,6 +136,9 @@ func (c *Consumer) take(max int) ([]Message, error) {
 		c.mu.Lock()
 		for i := range seats {
 			s := &seats[(c.turn+i)%len(seats)]
+			if i >= asked {
+				c.waits, asked = append(c.waits, s.seat), i+1
+			}
 			if ms, gap, err = s.seat.Take(ms, max-len(ms)); gap != (delivery.Gap{}) || isReadError(err) {
 				if at = s.at; err == nil {
 					c.telling = s.seat

@@ -246,9 +246,9 @@ func (t *Seat) setIdle(idle bool) {
 	}
 }
 
-// done notes that one record of the queue is not there any more.
-func (t *Seat) done() {
-	if t.share.chooser.Done(&t.taker); t.taker.Taken() == 0 {
+// quit takes the seat out of those that are busy, if it is through with all that it got. It follows each Done of the chooser.
+func (t *Seat) quit() {
+	if t.taker.Taken() == 0 {
 		t.share.busy.remove(t)
 	}
 }
@@ -271,7 +271,8 @@ func (t *Seat) takeBack() (d group.Delivery, ok bool) {
 func (t *Seat) giveBack() bool {
 	d, ok := t.takeBack()
 	if ok {
-		t.done()
+		t.share.chooser.Done(&t.taker)
+		t.quit()
 		if err := t.share.w.Return(t.id, d.Token); err != nil {
 			panic(err) // see the share's proof: it is held
 		}
@@ -302,11 +303,15 @@ func (t *Seat) reap() bool {
 	from, n := t.reaped, t.finished.Load()
 	for ; t.reaped != n; t.reaped++ {
 		e := &t.entries[uint32(t.reaped)&t.mask]
-		t.done()
+		t.share.chooser.Done(&t.taker)
 		t.settle(e)
 		e.err = nil
 	}
-	return n != from
+	if n == from {
+		return false
+	}
+	t.quit()
+	return true
 }
 
 // settle settles one record.

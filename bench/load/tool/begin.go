@@ -76,10 +76,7 @@ func (o *options) open(b *begun, stdout io.Writer) (err error) {
 }
 
 // close closes what is open still, and removes the directory. Files that were made and have nothing in them go, too.
-func (b *begun) close() {
-	b.left.set(nil)
-	b.undo()
-}
+func (b *begun) close() { b.left.end(b.undo) }
 
 // undo is close, also while the run goes on.
 func (b *begun) undo() {

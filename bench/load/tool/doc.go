@@ -66,6 +66,14 @@ func (l *leftovers) set(undo func()) {
 	l.undo = undo
 }
 
+// end does so at the end of the run; whoever would kill the process meanwhile waits for that.
+func (l *leftovers) end(undo func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	undo()
+	l.undo = nil
+}
+
 // remove does it while the run goes on, which does not get to its end any more, whatever it fails with: that needs the lock.
 func (l *leftovers) remove() {
 	l.mu.Lock()

@@ -78,6 +78,19 @@ func (x stuck) Open(s load.Scenario) (load.Instance, error) {
 	return nil, errors.Join(err, errors.New("is stuck"))
 }
 
+// TestLeftovers_End: who would kill the process while it removes what it has made has to wait for that.
+func TestLeftovers_End(t *testing.T) {
+	left, undone := &leftovers{}, false
+	b := &begun{left: left, removeDir: func() {
+		undone = true
+		assert.False(t, left.mu.TryLock(), "remove would find nothing, and the process be killed")
+	}}
+	left.set(b.undo)
+	b.close()
+	assert.True(t, undone)
+	left.remove()
+}
+
 // TestLeftovers: a run that is killed leaves nothing behind: no directory, and no file that it has not written into.
 func TestLeftovers(t *testing.T) {
 	folder := t.TempDir()

@@ -9,3 +9,6 @@ func (s *Alarms) Armed() bool {
 
 // Until is until.
 var Until = until
+
+// Looks returns how many keys Due looks at.
+func (h *Heap[K]) Looks(now int64) int { return h.due(0, now, func(K) {}) }

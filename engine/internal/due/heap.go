@@ -76,6 +76,22 @@ func (h *Heap[K]) Pop(now int64) (key K, ok bool) {
 	return key, true
 }
 
+// Due calls f, which must not use the heap, with each key that is due at now, in no order. They stay where they are. It looks at twice
+// as many keys at the most, and one.
+func (h *Heap[K]) Due(now int64, f func(key K)) { h.due(0, now, f) }
+
+// due is Due from index i on, away from the root, and returns how many keys it has looked at.
+func (h *Heap[K]) due(i int, now int64, f func(key K)) (looks int) {
+	if i >= len(h.items) {
+		return 0
+	}
+	if h.items[i].at > now {
+		return 1 // and all behind it are later
+	}
+	f(h.items[i].key)
+	return 1 + h.due(2*i+1, now, f) + h.due(2*i+2, now, f)
+}
+
 // Clear takes all keys out, and gives the memory back.
 func (h *Heap[K]) Clear() {
 	items := h.items

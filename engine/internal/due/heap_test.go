@@ -1,6 +1,7 @@
 package due_test
 
 import (
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -37,6 +38,27 @@ func TestHeap_NothingIsDueBeforeItsTime(t *testing.T) {
 	assert.True(t, ok)
 	_, ok = h.Pop(1 << 62)
 	assert.False(t, ok, "it is gone")
+}
+
+// TestHeap_Due finds all that are due and no other, and does not look at the rest.
+func TestHeap_Due(t *testing.T) {
+	const many = 1 << 14
+	h := newTimers()
+	timers := make([]timer, many)
+	for _, i := range rand.Perm(many) {
+		h.Push(&timers[i], int64(i))
+	}
+	for _, now := range []int64{-1, 0, 1, 100, many / 2, many - 1, 1 << 62} {
+		due := map[*timer]bool{}
+		h.Due(now, func(x *timer) { due[x] = true })
+		want := int(min(now+1, many))
+		require.Len(t, due, want)
+		for i := range want {
+			require.True(t, due[&timers[i]])
+		}
+		assert.LessOrEqual(t, h.Looks(now), 2*want+1)
+	}
+	assert.Equal(t, many, h.Len())
 }
 
 // TestBUG094_StoppedTimersLeaveNothing sets and stops a million timers, of which at most ten are set at a time.

@@ -414,11 +414,11 @@ func (g *Assigned) Rest(id MemberID) error {
 // while all goes well.
 func (g *Assigned) Overdue(now int64, dst []MemberID) []MemberID {
 	from := len(dst)
-	for id, m := range g.sessions {
-		if m.timer.place != 0 && m.timer.at <= now {
-			dst = append(dst, id)
+	g.timers.Due(now, func(t *timer) {
+		if t.session != nil {
+			dst = append(dst, t.session.id)
 		}
-	}
+	})
 	slices.Sort(dst[from:])
 	return dst
 }

@@ -56,6 +56,7 @@ func TestFault_AtEachOperation(t *testing.T) {
 		seeds, step = seeds[1:], 7
 	}
 	for _, seed := range seeds {
+		seen := map[state]bool{} // by all of these users, who are the same but for the fault
 		for _, name := range slices.Sorted(maps.Keys(faultsOf)) {
 			fault := faultsOf[name]
 			if fault.Err == nil {
@@ -63,7 +64,7 @@ func TestFault_AtEachOperation(t *testing.T) {
 			}
 			for _, sticky := range []bool{false, true} {
 				for n := 1; ; n += step {
-					u, hit, err := sufferFault(seed, 0, fault, n, sticky)
+					u, hit, err := sufferFault(seed, 0, fault, n, sticky, seen)
 					require.NoError(t, err, "user %d, operation %d %s, sticky %v", seed, n, name, sticky)
 					runs, states = runs+1, states+u.states
 					if !hit {
@@ -76,9 +77,11 @@ func TestFault_AtEachOperation(t *testing.T) {
 	t.Logf("%d runs, %d states", runs, states)
 }
 
-// sufferFault runs a user for whom the n-th operation fails. hit is false if there were not as many.
-func sufferFault(seed uint64, flaw disk.Flaw, fault vfs.Fault, n int, sticky bool) (u *user, hit bool, err error) {
+// sufferFault runs a user for whom the n-th operation fails, and who does not look at what others have seen. hit is false if there were
+// not as many operations.
+func sufferFault(seed uint64, flaw disk.Flaw, fault vfs.Fault, n int, sticky bool, seen map[state]bool) (u *user, hit bool, err error) {
 	u = newUser(seed, flaw)
+	u.seen = seen
 	u.quiet = true
 	count := 0
 	mended := false
@@ -117,8 +120,9 @@ func TestMutants(t *testing.T) {
 				fault := faultsOf[kind]
 				fault.Err = errBoom
 				for _, seed := range faultUsers {
+					seen := map[state]bool{}
 					for n := 1; n < 200; n += 3 {
-						if _, _, err := sufferFault(seed, flaw, fault, n, n%2 == 0); err != nil {
+						if _, _, err := sufferFault(seed, flaw, fault, n, n%2 == 0, seen); err != nil {
 							return fmt.Errorf("operation %d %s: %w", n, kind, err)
 						}
 					}

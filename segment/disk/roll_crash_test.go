@@ -30,11 +30,7 @@ func dying(m *vfs.Mem, n int) (fsys vfs.FS, died func() bool) {
 // is there, in the end and whenever somebody looks.
 func TestOpen_DiesBehindARoll(t *testing.T) {
 	for i := 1; ; i++ {
-		m, x := vfs.NewMem(), &later{}
-		c := small(m)
-		c.Behind = x.behind
-		l := open(t, c)
-		base := rolled(t, l, x, 3)
+		m, _, c, l, base := midRoll(t, 0, 3)
 		require.NoError(t, l.Abandon())
 		ended := false
 		for j := 1; !ended; j++ {
@@ -76,12 +72,7 @@ func TestOpen_DiesBehindARoll(t *testing.T) {
 // TestOpen_PowerCutBehindARoll ends a process in the middle of a roll, and has the power go while two more open what it has left.
 func TestOpen_PowerCutBehindARoll(t *testing.T) {
 	for n := 1; ; n++ {
-		m, x := vfs.NewMem(), &later{}
-		c := small(m)
-		c.Behind = x.behind
-		l := open(t, c)
-		write(t, l, 1, 3)
-		base := rolled(t, l, x, 3)
+		m, _, c, l, base := midRoll(t, 3, 3)
 		require.NoError(t, l.Abandon())
 		fsys, died := dying(m, n)
 		c.FS = fsys
@@ -161,12 +152,7 @@ func TestOpen_NextOfSomethingElse(t *testing.T) {
 
 // TestSalvage_BehindARoll salvages a log that ended in the middle of a roll and was damaged then.
 func TestSalvage_BehindARoll(t *testing.T) {
-	m, x := vfs.NewMem(), &later{}
-	c := small(m)
-	c.Behind = x.behind
-	l := open(t, c)
-	write(t, l, 1, 3)
-	base := rolled(t, l, x, 2)
+	m, _, c, l, base := midRoll(t, 3, 2)
 	full := l.Files()[0]
 	require.NoError(t, l.Abandon())
 	damage := func(at, n int64) *vfs.Mem {
@@ -396,12 +382,7 @@ func TestLog_FullBehindARoll(t *testing.T) {
 
 // TestPieces_BehindARoll reads what is cold while a roll is not finished, and after that.
 func TestPieces_BehindARoll(t *testing.T) {
-	m, x := vfs.NewMem(), &later{}
-	c := small(m)
-	c.Behind = x.behind
-	l := open(t, c)
-	write(t, l, 1, 3)
-	base := rolled(t, l, x, 2)
+	m, x, _, l, base := midRoll(t, 3, 2)
 	pieces := l.Pieces()
 	seen := open(t, disk.Config{FS: m, ReadOnly: true})
 	cold := seen.Pieces()

@@ -42,6 +42,19 @@ func rolled(t testing.TB, l *disk.Log, x *later, n int) (base uint64) {
 	return base
 }
 
+// midRoll returns a log with so many durable records that is in the middle of a roll, with n records in the next file, which begins
+// at base; the file system that it is on; and who has the rest of the roll.
+func midRoll(t testing.TB, durable uint64, n int) (m *vfs.Mem, x *later, c disk.Config, l *disk.Log, base uint64) {
+	m, x = vfs.NewMem(), &later{}
+	c = small(m)
+	c.Behind = x.behind
+	l = open(t, c)
+	if durable > 0 {
+		write(t, l, 1, durable)
+	}
+	return m, x, c, l, rolled(t, l, x, n)
+}
+
 // TestLog_WritesGoOnBehindARoll looks at a log while a roll is not finished, and has each of those finish it that may.
 func TestLog_WritesGoOnBehindARoll(t *testing.T) {
 	each(t, func(t *testing.T, c disk.Config) {
@@ -198,12 +211,7 @@ func TestLog_FailsBehindARoll(t *testing.T) {
 // TestLog_NextOfATornFile cuts the file that is full: what comes behind is gone as well, and what it says to have been safe must be
 // there.
 func TestLog_NextOfATornFile(t *testing.T) {
-	m, x := vfs.NewMem(), &later{}
-	c := small(m)
-	c.Behind = x.behind
-	l := open(t, c)
-	write(t, l, 1, 3) // durable
-	base := rolled(t, l, x, 2)
+	m, _, c, l, base := midRoll(t, 3, 2)
 	full, next := l.Files()[0], l.Files()[1]
 	require.NoError(t, l.Abandon())
 	hurt := func(m *vfs.Mem, name string, pos int64) {
@@ -308,11 +316,7 @@ func TestLog_NextOfATornFile(t *testing.T) {
 
 // TestRemove_BehindARoll removes a log that ended in the middle of a roll.
 func TestRemove_BehindARoll(t *testing.T) {
-	m, x := vfs.NewMem(), &later{}
-	c := small(m)
-	c.Behind = x.behind
-	l := open(t, c)
-	rolled(t, l, x, 2)
+	m, _, _, l, _ := midRoll(t, 0, 2)
 	require.NoError(t, l.Abandon())
 	require.NoError(t, disk.Remove(dir, m))
 	_, err := m.List(dir)

@@ -322,3 +322,39 @@ func TestFaulty_SinceAndFull(t *testing.T) {
 	require.ErrorIs(t, err, vfs.ErrFull)
 	assert.Equal(t, "1234567812", content(t, m, "b"))
 }
+
+// TestMem_Sum changes whatever is visible: each time it is another sum, and the same one if all is as before.
+func TestMem_Sum(t *testing.T) {
+	m := vfs.NewMem()
+	seen := map[uint64]string{}
+	other := func(what string) {
+		t.Helper()
+		sum := m.Sum()
+		before, ok := seen[sum]
+		assert.False(t, ok, "%s: as before it, %s", what, before)
+		seen[sum] = what
+		assert.Equal(t, sum, m.Sum(), what)
+		assert.Equal(t, sum, m.Crash(func(int) bool { return true }).Sum(), "%s, and all of it kept", what)
+	}
+	other("nothing")
+	put(t, m, "a", "")
+	other("an empty file")
+	put(t, m, "a", "x")
+	other("a byte")
+	put(t, m, "a", "y")
+	other("another byte")
+	put(t, m, "a", "y\x00")
+	other("a zero behind it")
+	require.NoError(t, m.Rename("a", "b"))
+	other("another name")
+	require.NoError(t, m.Remove("b"))
+	require.NoError(t, m.Mkdir("b"))
+	other("a directory")
+	put(t, m, "b/b", "y\x00")
+	other("the file in it")
+	put(t, m, "c", "y\x00")
+	other("a second file")
+	require.NoError(t, m.Remove("b/b"))
+	require.NoError(t, m.Remove("c"))
+	assert.Equal(t, "a directory", seen[m.Sum()])
+}

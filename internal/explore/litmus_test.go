@@ -281,13 +281,23 @@ func TestLitmus(t *testing.T) {
 	}
 }
 
-// TestLitmus_BoundsAreMonotonic makes sure that raising the bound by steps ends with the same schedules as no bound at all.
+// TestLitmus_BoundsAreMonotonic makes sure that raising the bound by steps ends with the same schedules as no bound at all, and that one
+// search to a bound knows of each bound below it what a search to that knows.
 func TestLitmus_BoundsAreMonotonic(t *testing.T) {
 	for _, l := range litmuses {
 		sc := explore.Scenario{Name: l.name, Setup: l.setup}
 		whole := explore.Run(t, all, sc)
-		steps := explore.Run(t, explore.Options{Bound: 64}, sc)
+		steps := explore.Check(explore.Options{Bound: 64}, sc)
 		require.True(t, steps.Complete, l.name)
+		for _, bound := range []int{1, 2, 3, 64} {
+			o := explore.Options{Bound: bound}
+			once, steps := explore.Run(t, o, sc), explore.Check(o, sc)
+			require.Equal(t, steps.Bounds, once.Bounds, l.name)
+			require.Equal(t, steps.Outcomes, once.Outcomes, l.name)
+			require.Equal(t, steps.Complete, once.Complete, l.name)
+			require.Equal(t, steps.MaxSteps, once.MaxSteps, l.name)
+			require.Equal(t, once.Bounds[len(once.Bounds)-1].Schedules, once.Schedules(), l.name)
+		}
 		last := 0
 		for _, b := range steps.Bounds {
 			require.GreaterOrEqual(t, b.Schedules, last, l.name)

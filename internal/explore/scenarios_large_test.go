@@ -69,7 +69,7 @@ func TestLarge(t *testing.T) {
 func wholeWay(s *explore.S) {
 	const producers, each = 3, 3
 	x := newRingRun(4, producers)
-	l := segment.NewLog(segment.Config{SegmentRecords: 2})
+	l := segment.NewLog(segment.Config{SegmentBytes: blockBytes, SegmentRecords: 2})
 	var more atomicx.Event
 	for id := range producers {
 		s.Go(fmt.Sprint("producer", id), x.producer(id, 1, 1, 1))

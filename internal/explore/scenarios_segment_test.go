@@ -13,6 +13,9 @@ import (
 	"github.com/leatlog/leat/segment"
 )
 
+// blockBytes is the size of a block: the smallest, since each schedule has its own.
+const blockBytes = 4 << 10
+
 // The value of the record at offset i is four times the byte i+1, so that anybody can tell a record by itself.
 func value(off uint64) []byte {
 	b := byte(off + 1)
@@ -81,7 +84,7 @@ func exact(p *segment.Pool, l *segment.Log) func() error {
 var segmentScenarios = []scenario{
 	{"segment: append and roll against readers", 3, func(s *explore.S) {
 		// Each segment has one record, so that each append rolls.
-		l := segment.NewLog(segment.Config{SegmentRecords: 1})
+		l := segment.NewLog(segment.Config{SegmentBytes: blockBytes, SegmentRecords: 1})
 		s.Go("appender", func() { appendAll(l, 3); l.Seal() })
 		for i := range 2 {
 			s.Go(fmt.Sprint("reader", i), func() {
@@ -91,7 +94,7 @@ var segmentScenarios = []scenario{
 	}},
 	{"segment: a batch across a roll", 3, func(s *explore.S) {
 		// Three records in two segments become visible at once.
-		l := segment.NewLog(segment.Config{SegmentRecords: 2})
+		l := segment.NewLog(segment.Config{SegmentBytes: blockBytes, SegmentRecords: 2})
 		s.Go("appender", func() {
 			for range 3 {
 				stage(l)
@@ -115,7 +118,7 @@ var segmentScenarios = []scenario{
 	}},
 	{"segment: seal against publish", 5, func(s *explore.S) {
 		// A record is in the sealed length or is refused, and the reader reads exactly the sealed length.
-		l := segment.NewLog(segment.Config{SegmentRecords: 2})
+		l := segment.NewLog(segment.Config{SegmentBytes: blockBytes, SegmentRecords: 2})
 		accepted, sealed, read := 0, uint64(0), 0
 		s.Go("appender", func() {
 			for range 3 {
@@ -178,7 +181,7 @@ var segmentScenarios = []scenario{
 	{"segment: loads without a file", 3, thawGone},
 	{"segment: one who may not load", 4, thawWarm},
 	{"segment: cold segments are attached", 3, func(s *explore.S) {
-		l := segment.NewLog(segment.Config{})
+		l := segment.NewLog(segment.Config{SegmentBytes: blockBytes})
 		s.Go("appender", func() {
 			for i := range uint64(3) {
 				explore.Assert(l.AttachCold(cold(i, 0, stage)) == nil, "attach")
@@ -188,7 +191,7 @@ var segmentScenarios = []scenario{
 		s.Go("reader", func() { explore.Assert(readAll(l, l.NewReader()) == 3, "records are missing") })
 	}},
 	{"segment: truncate against a snapshot", 5, func(s *explore.S) {
-		l := segment.NewLog(segment.Config{SegmentRecords: 2})
+		l := segment.NewLog(segment.Config{SegmentBytes: blockBytes, SegmentRecords: 2})
 		s.Go("appender", func() {
 			appendAll(l, 2)
 			l.TruncateBefore(1)
@@ -208,7 +211,7 @@ var segmentScenarios = []scenario{
 	}},
 	{"segment: unstage against a reader", 4, func(s *explore.S) {
 		// What is dropped before Publish is never seen, and its offsets are used again, also across a roll.
-		l := segment.NewLog(segment.Config{SegmentRecords: 2})
+		l := segment.NewLog(segment.Config{SegmentBytes: blockBytes, SegmentRecords: 2})
 		s.Go("appender", func() {
 			appendAll(l, 1)
 			for range 2 {
@@ -258,7 +261,7 @@ var segmentScenarios = []scenario{
 	}},
 	{"segment: publish against park", 3, func(s *explore.S) {
 		// The log and an event together, as the partition uses them.
-		l := segment.NewLog(segment.Config{SegmentRecords: 1})
+		l := segment.NewLog(segment.Config{SegmentBytes: blockBytes, SegmentRecords: 1})
 		var more atomicx.Event
 		s.Go("appender", func() {
 			for range 2 {
@@ -362,7 +365,7 @@ func cold(off uint64, extra int64, load func(to *segment.Log)) segment.Cold {
 // first of two records has a timestamp that is greater than the second's.
 func thawSearch(drop bool) func(s *explore.S) {
 	return func(s *explore.S) {
-		l := segment.NewLog(segment.Config{})
+		l := segment.NewLog(segment.Config{SegmentBytes: blockBytes})
 		err := l.AttachCold(segment.Cold{
 			First: 0, End: 2, Bytes: 2 * (8 + segment.EntryBytes), Oldest: 1000, Newest: 1001, Latest: 3000,
 			Load: func(to *segment.Log) error {
@@ -394,7 +397,7 @@ func thawSearch(drop bool) func(s *explore.S) {
 // thawGone has loads fail since what they would load has been dropped and its file removed. Nobody is told of that: they find that
 // it was dropped.
 func thawGone(s *explore.S) {
-	l := segment.NewLog(segment.Config{})
+	l := segment.NewLog(segment.Config{SegmentBytes: blockBytes})
 	var removed atomicx.Uint32
 	c := cold(0, 0, stage)
 	c.Load = func(to *segment.Log) error {
@@ -434,7 +437,7 @@ func thawGone(s *explore.S) {
 
 // thawWarm has one who never loads by itself beside one who does.
 func thawWarm(s *explore.S) {
-	l := segment.NewLog(segment.Config{})
+	l := segment.NewLog(segment.Config{SegmentBytes: blockBytes})
 	var locked atomicx.Uint32
 	explore.Assert(l.AttachCold(cold(0, 0, func(to *segment.Log) {
 		stage(to)

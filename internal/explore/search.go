@@ -187,8 +187,45 @@ func (r *runner) advancePath(bound int, skipped *bool) bool {
 	return false
 }
 
+// searchAtOnce searches depth first to the last bound, and reports whether there is nothing wrong. Each schedule is run once then, and
+// what it costs says which bounds it belongs to.
+func (r *runner) searchAtOnce(res *Result) bool {
+	r.strategy = first
+	skipped := false
+	var of []int // schedules by cost
+	r.path = r.path[:0]
+	for n := 1; ; n++ {
+		r.once()
+		res.ran++
+		res.MaxSteps = max(res.MaxSteps, r.steps)
+		if r.failure != nil || n == r.o.MaxSchedules {
+			return false
+		}
+		for len(of) <= r.cost {
+			of = append(of, 0)
+		}
+		of[r.cost]++
+		if !r.advancePath(r.o.Bound, &skipped) {
+			break
+		}
+	}
+	for skipped && len(of) <= r.o.Bound {
+		of = append(of, 0)
+	}
+	schedules := 0
+	for bound := range of {
+		schedules += of[bound]
+		res.Bounds = append(res.Bounds, Bound{Bound: bound, Schedules: schedules, Done: true})
+	}
+	res.Outcomes, res.Complete = r.s.outcomes, !skipped
+	return true
+}
+
 // searchBounds searches depth first, with one bound after the other.
 func (r *runner) searchBounds(res *Result) {
+	if r.o.right && r.o.Bound != Exhaustive && r.searchAtOnce(res) {
+		return
+	}
 	r.strategy = first
 	for bound := 0; bound <= r.o.Bound; bound++ {
 		if r.o.Bound == Exhaustive {
@@ -201,6 +238,7 @@ func (r *runner) searchBounds(res *Result) {
 		for {
 			r.once()
 			b.Schedules++
+			res.ran++
 			res.MaxSteps = max(res.MaxSteps, r.steps)
 			if r.failure != nil || b.Schedules == r.o.MaxSchedules {
 				break
@@ -284,6 +322,7 @@ func (r *runner) searchRandom(res *Result) {
 		r.path = r.path[:0]
 		r.once()
 		res.Random++
+		res.ran++
 		res.MaxSteps = max(res.MaxSteps, r.steps)
 		longest = max(longest, len(r.path))
 		if r.failure != nil {

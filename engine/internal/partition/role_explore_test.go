@@ -44,13 +44,36 @@ func newExplored(s *explore.S, pool *dispatch.Pool, threads int, keep int64) *ex
 		Limits:         retention.Limits{MaxRecords: keep},
 		MaxRecordBytes: 1 << 10,
 		HandoverSlots:  2,
-		Log:            segment.Config{SegmentRecords: 1, Pool: segment.NewPool(0, 1<<20)},
+		Log:            segment.Config{SegmentBytes: 4 << 10, SegmentRecords: 1, Pool: segment.NewPool(0, 1<<20)},
 		Clock:          &x.clock,
 		Workers:        pool,
 	})
 	s.Go("goroutine", x.Run)
 	s.Finally(x.check)
 	return x
+}
+
+// handedOver has a publisher that comes again and again hand the role over.
+func (x *explored) handedOver() *explored {
+	x.hotStreak = 0
+	x.alone.Store(1)
+	return x
+}
+
+// awake has the goroutine awake, which lends the role at every look.
+func (x *explored) awake() *explored {
+	x.streamAfter = -1
+	x.ring.TakeIdle()
+	x.wake.Unpark()
+	return x
+}
+
+// gate adds a gate at the first record.
+func (x *explored) gate() *Gate {
+	g := &Gate{Gating: true}
+	_, err := x.AddGate(g, func(first, _ uint64) (uint64, error) { return first, nil })
+	explore.Assert(err == nil, "gate: %v", err)
+	return g
 }
 
 // leave finishes the partition when the last thread has called it.
@@ -75,6 +98,12 @@ func (x *explored) batch(ctx context.Context, id int) error {
 	batch := []segment.Record{*record(id)}
 	off, err := x.PublishBatch(ctx, batch)
 	return x.published(id, &batch[0], off, err)
+}
+
+// async is publish by PublishAsync, which nobody is told of.
+func (x *explored) async(ctx context.Context, id int) {
+	x.in[id] = unknown
+	definite(x.PublishAsync(ctx, record(id), nil))
 }
 
 func (x *explored) published(id int, r *segment.Record, off int64, err error) error {
@@ -289,9 +318,7 @@ func TestExplore_Role(t *testing.T) {
 		{"full against a gate that moves", 3, func(s *explore.S) {
 			// One record fits. The second publish waits until the reader is done with the first.
 			x := newExplored(s, pool, 2, 1)
-			g := &Gate{Gating: true}
-			_, err := x.AddGate(g, func(first, _ uint64) (uint64, error) { return first, nil })
-			explore.Assert(err == nil, "gate: %v", err)
+			g := x.gate()
 			s.Go("publisher", func() {
 				for id := range 2 {
 					definite(x.publish(ctx, id))
@@ -303,20 +330,16 @@ func TestExplore_Role(t *testing.T) {
 		}},
 		{"full against cancel and close", 3, func(s *explore.S) {
 			x := newExplored(s, pool, 1, 1)
-			g := &Gate{Gating: true}
-			_, err := x.AddGate(g, func(first, _ uint64) (uint64, error) { return first, nil })
-			explore.Assert(err == nil, "gate: %v", err)
+			x.gate()
 			c := newCancelled()
 			s.Go("publisher", func() { definite(x.publish(ctx, 0)); definite(x.publish(c, 1)) })
 			s.Go("canceller", func() { s.Close(c.done) })
 			s.Go("closer", func() { x.Close(errOver) })
 		}},
-		{"full against giving up", 3, func(s *explore.S) {
+		{"full against giving up", 2, func(s *explore.S) {
 			// The goroutine waits for room for a publish that is given up. What is behind that must not wait any longer.
 			x := newExplored(s, pool, 2, 1)
-			g := &Gate{Gating: true}
-			_, err := x.AddGate(g, func(first, _ uint64) (uint64, error) { return first, nil })
-			explore.Assert(err == nil, "gate: %v", err)
+			x.gate()
 			c := newCancelled()
 			s.Go("impatient", func() {
 				definite(x.publish(ctx, 0))
@@ -342,78 +365,52 @@ func TestExplore_Role(t *testing.T) {
 				x.leave()
 			})
 		}},
-		{"lent role", 3, func(s *explore.S) {
+		{"lent role", 2, func(s *explore.S) {
 			// The goroutine is awake and lends the role at every look; a producer that finds the ring in use drains it.
-			x := newExplored(s, pool, 2, 0)
-			x.streamAfter = -1
-			x.ring.TakeIdle()
-			x.wake.Unpark()
-			async := func(id int) {
-				x.in[id] = unknown
-				definite(x.PublishAsync(ctx, record(id), nil))
-			}
-			s.Go("first", func() { async(0); async(1); x.leave() })
-			s.Go("second", func() { async(2); x.leave() })
+			x := newExplored(s, pool, 2, 0).awake()
+			s.Go("first", func() { x.async(ctx, 0); x.async(ctx, 1); x.leave() })
+			s.Go("second", func() { x.async(ctx, 2); x.leave() })
 			s.Finally(inOrder(x, 3, 0, 1))
 		}},
 		{"direct", 2, func(s *explore.S) {
 			// A producer that seems to be alone appends with the role on loan; it is in order with what it hands over, and what it
 			// has waited for is visible, and all before it.
-			x := newExplored(s, pool, 2, 0)
-			x.streamAfter = -1
+			x := newExplored(s, pool, 2, 0).awake()
 			x.alone.Store(1)
-			x.ring.TakeIdle()
-			x.wake.Unpark()
-			async := func(id int) {
-				x.in[id] = unknown
-				definite(x.PublishAsync(ctx, record(id), nil))
-			}
 			s.Go("first", func() {
-				async(0)
-				async(1)
+				x.async(ctx, 0)
+				x.async(ctx, 1)
 				definite(x.publish(ctx, 2))
 				explore.Assert(x.in[2] >= 2, "before what was published before: %d", x.in[2])
 				x.leave()
 			})
-			s.Go("second", func() { async(3); x.leave() })
+			s.Go("second", func() { x.async(ctx, 3); x.leave() })
 			s.Finally(inOrder(x, 4, 0, 1, 2))
 		}},
 		{"handed over", 2, func(s *explore.S) {
 			// A publisher that comes again and again hands the role over; before the goroutine has it, any of them may use it.
-			x := newExplored(s, pool, 2, 0)
-			x.hotStreak = 0
-			x.alone.Store(1)
-			async := func(id int) {
-				x.in[id] = unknown
-				definite(x.PublishAsync(ctx, record(id), nil))
-			}
-			s.Go("first", func() { async(0); async(1); x.leave() })
-			s.Go("second", func() { async(2); x.leave() })
+			x := newExplored(s, pool, 2, 0).handedOver()
+			s.Go("first", func() { x.async(ctx, 0); x.async(ctx, 1); x.leave() })
+			s.Go("second", func() { x.async(ctx, 2); x.leave() })
 			s.Finally(inOrder(x, 3, 0, 1))
 		}},
 		{"handed over and waited for", 2, func(s *explore.S) {
-			x := newExplored(s, pool, 1, 0)
-			x.hotStreak = 0
-			x.alone.Store(1)
+			x := newExplored(s, pool, 1, 0).handedOver()
 			s.Go("publisher", func() {
 				for id := range 2 {
-					x.in[id] = unknown
-					definite(x.PublishAsync(ctx, record(id), nil))
+					x.async(ctx, id)
 				}
 				definite(x.publish(ctx, 2))
 				explore.Assert(x.in[2] == 2, "what was published before comes later: %d", x.in[2])
 				x.leave()
 			})
 		}},
-		{"handed over and left", 3, func(s *explore.S) {
+		{"handed over and left", 2, func(s *explore.S) {
 			// What has been appended while nobody has the role becomes visible, though nobody comes any more.
-			x := newExplored(s, pool, 2, 0)
-			x.hotStreak = 0
-			x.alone.Store(1)
+			x := newExplored(s, pool, 2, 0).handedOver()
 			s.Go("publisher", func() {
 				for id := range 2 {
-					x.in[id] = unknown
-					definite(x.PublishAsync(ctx, record(id), nil))
+					x.async(ctx, id)
 				}
 				x.leave()
 			})
@@ -425,24 +422,18 @@ func TestExplore_Role(t *testing.T) {
 			})
 		}},
 		{"handed over against close", 3, func(s *explore.S) {
-			x := newExplored(s, pool, 1, 0)
-			x.hotStreak = 0
-			x.alone.Store(1)
+			x := newExplored(s, pool, 1, 0).handedOver()
 			for id := range 2 {
-				x.in[id] = unknown
-				s.Go(fmt.Sprint("producer", id), func() { definite(x.PublishAsync(ctx, record(id), nil)) })
+				s.Go(fmt.Sprint("producer", id), func() { x.async(ctx, id) })
 			}
 			s.Go("closer", x.leave)
 		}},
-		{"handed over against control", 3, func(s *explore.S) {
-			x := newExplored(s, pool, 2, 0)
-			x.hotStreak = 0
-			x.alone.Store(1)
+		{"handed over against control", 2, func(s *explore.S) {
+			x := newExplored(s, pool, 2, 0).handedOver()
 			var ran atomicx.Bool
 			s.Go("publisher", func() {
 				for id := range 2 {
-					x.in[id] = unknown
-					definite(x.PublishAsync(ctx, record(id), nil))
+					x.async(ctx, id)
 				}
 				x.leave()
 			})
@@ -453,41 +444,28 @@ func TestExplore_Role(t *testing.T) {
 		}},
 		{"handed over when full", 3, func(s *explore.S) {
 			// One record fits. The goroutine waits for room for what is published behind it.
-			x := newExplored(s, pool, 2, 1)
-			x.hotStreak = 0
-			x.alone.Store(1)
-			g := &Gate{Gating: true}
-			_, err := x.AddGate(g, func(first, _ uint64) (uint64, error) { return first, nil })
-			explore.Assert(err == nil, "gate: %v", err)
+			x := newExplored(s, pool, 2, 1).handedOver()
+			g := x.gate()
 			s.Go("publisher", func() {
-				x.in[0] = unknown
-				definite(x.PublishAsync(ctx, record(0), nil))
+				x.async(ctx, 0)
 				definite(x.publish(ctx, 1))
 				explore.Assert(x.in[1] == 1, "at %d", x.in[1])
 				x.leave()
 			})
 			s.Go("reader", func() { g.Advance(1); x.leave() })
 		}},
-		{"direct against close", 3, func(s *explore.S) {
-			x := newExplored(s, pool, 1, 0)
-			x.streamAfter = -1
+		{"direct against close", 2, func(s *explore.S) {
+			x := newExplored(s, pool, 1, 0).awake()
 			x.alone.Store(1)
-			x.ring.TakeIdle()
-			x.wake.Unpark()
 			for id := range 2 {
-				x.in[id] = unknown
-				s.Go(fmt.Sprint("producer", id), func() { definite(x.PublishAsync(ctx, record(id), nil)) })
+				s.Go(fmt.Sprint("producer", id), func() { x.async(ctx, id) })
 			}
 			s.Go("closer", x.leave)
 		}},
-		{"lent role against close", 3, func(s *explore.S) {
-			x := newExplored(s, pool, 1, 0)
-			x.streamAfter = -1
-			x.ring.TakeIdle()
-			x.wake.Unpark()
+		{"lent role against close", 2, func(s *explore.S) {
+			x := newExplored(s, pool, 1, 0).awake()
 			for id := range 2 {
-				x.in[id] = unknown
-				s.Go(fmt.Sprint("producer", id), func() { definite(x.PublishAsync(ctx, record(id), nil)) })
+				s.Go(fmt.Sprint("producer", id), func() { x.async(ctx, id) })
 			}
 			s.Go("closer", x.leave)
 		}},

@@ -47,7 +47,9 @@ func TestBUG124_MPSCStressClaims(t *testing.T) {
 		require.Len(t, all, r.Len())
 		require.GreaterOrEqual(t, len(all), capacity-1)
 		for i, pos := range all {
-			require.Equal(t, r.Advance(0, i), pos)
+			if want := r.Advance(0, i); pos != want { // require looks at values for longer than the claims took
+				require.Equal(t, want, pos)
+			}
 		}
 	}
 }

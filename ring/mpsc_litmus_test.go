@@ -109,7 +109,7 @@ func TestMPSC_Litmus(t *testing.T) {
 		t.Run(l.name, func(t *testing.T) {
 			watchdog(t)
 			seen := map[string]int{}
-			for trial := 0; trial < rounds(40_000) || len(seen) < len(l.allowed); {
+			for trial := 0; trial < rounds(10_000) || len(seen) < len(l.allowed); {
 				const batch = 100
 				var rings [batch]*ring.MPSC[message]
 				var got [batch][2]any
@@ -120,8 +120,9 @@ func TestMPSC_Litmus(t *testing.T) {
 				inStep(batch, func(i int) { got[i][0] = l.a(rings[i]) }, func(i int) { got[i][1] = l.b(rings[i]) })
 				for i, r := range rings {
 					outcome := fmt.Sprint(got[i][0], " ", got[i][1], " ", r.Len())
-					seen[outcome]++
-					require.Contains(t, l.allowed, outcome)
+					if seen[outcome]++; seen[outcome] == 1 {
+						require.Contains(t, l.allowed, outcome)
+					}
 				}
 				trial += batch
 			}

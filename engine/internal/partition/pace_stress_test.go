@@ -42,9 +42,13 @@ func TestPace_StressHandedOver(t *testing.T) {
 		seen := make([]int, producers)
 		var rec segment.Record
 		for range producers * each {
-			require.NoError(t, r.Next(background, &rec))
+			if err := r.Next(background, &rec); err != nil {
+				t.Fatal(err)
+			}
 			id, n := verify(t, &rec)
-			require.Equal(t, seen[id], n, "of producer %d", id)
+			if n != seen[id] {
+				t.Fatalf("producer %d: %d, not %d", id, n, seen[id])
+			}
 			seen[id]++
 		}
 		p.Close(errOver)

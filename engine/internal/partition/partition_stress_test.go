@@ -134,7 +134,7 @@ func stressLedger(t *testing.T, s setup) {
 		readers.Go(func() { defer r.Close(); follow(t, r, gating, seen[i]) })
 	}
 	// Each publisher goes on until the partition is closed; the closer waits until each has done some rounds.
-	enough := rounds(1500)
+	enough := rounds(500)
 	const kinds = 5
 	var rounds [kinds]atomic.Int64
 	for kind := range kinds {

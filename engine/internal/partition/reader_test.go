@@ -298,7 +298,7 @@ func TestReader_StressChase(t *testing.T) {
 			var read, lost int64
 			from := int64(r.Position())
 			batch := make([]segment.Record, 3)
-			for range rounds(20_000) {
+			for range rounds(5000) {
 				clear(batch)
 				n, err := r.NextBatch(background, batch)
 				var out *partition.OffsetError

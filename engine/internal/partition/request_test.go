@@ -50,7 +50,7 @@ func TestRequest_StressTakeLeaveAwait(t *testing.T) {
 	closed := make(chan struct{})
 	close(closed)
 	var left, served int
-	for i := range rounds(40_000) {
+	for i := range rounds(10_000) {
 		r.Reset()
 		cancel := make(chan struct{})
 		value := 0 // the caller's bytes: the publisher writes them after it has returned, the holder reads them when it has taken
@@ -103,7 +103,7 @@ func TestRequest_StressCopiedLeaveAwait(t *testing.T) {
 	closed := make(chan struct{})
 	close(closed)
 	var left, abandoned, served int
-	for i := range rounds(40_000) {
+	for i := range rounds(10_000) {
 		r.Reset()
 		cancel, returned := make(chan struct{}), make(chan struct{})
 		value := 0 // as above, but read only until it is copied

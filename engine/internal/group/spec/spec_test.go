@@ -36,11 +36,11 @@ func verify(t *testing.T, liveness bool, options ...string) (states int, errors 
 		require.NoError(t, err, "%s %s:\n%s", name, strings.Join(args, " "), out)
 		return string(out)
 	}
-	compile := []string{"-w", "-O0", "-o", "pan", "pan.c"} // compiling takes longer than looking
+	compile := []string{"-w", "-O0", "-o", "pan", "pan.c"} // compiling takes longer than looking, but with liveness
 	check := []string{"-m200000", "-n", "-w20"}
 	if liveness {
 		options = append(options, "-DLTL")
-		compile = append(compile, "-DNFAIR=4")
+		compile = append(compile, "-DNFAIR=4", "-O1")
 		check = append(check, "-a", "-f")
 	} else {
 		compile = append(compile, "-DSAFETY")
@@ -69,6 +69,7 @@ func verify(t *testing.T, liveness bool, options ...string) (states int, errors 
 
 // TestGroup_Spin looks at every state of the model.
 func TestGroup_Spin(t *testing.T) {
+	t.Parallel()
 	states, errors := verify(t, false)
 	assert.Empty(t, errors)
 	assert.Greater(t, states, 300_000, "the model has lost something")
@@ -80,6 +81,7 @@ func TestGroup_SpinConverges(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes several seconds")
 	}
+	t.Parallel()
 	states, errors := verify(t, true)
 	assert.Empty(t, errors)
 	t.Logf("%d states", states)
@@ -97,6 +99,7 @@ func TestGroup_SpinFindsFaults(t *testing.T) {
 		option := fmt.Sprintf("-DMUT=%d", n)
 		require.Regexp(t, fmt.Sprintf(`#(el)?if MUT [!=]= %d\n`, n), string(model), "the fault is not in the model")
 		t.Run(option, func(t *testing.T) {
+			t.Parallel()
 			_, errors := verify(t, false, option)
 			assert.NotEmpty(t, errors)
 			t.Log(errors)

@@ -22,25 +22,28 @@ func inFiles(t *testing.T, sync string) load.Scenario {
 // TestLeat_Durable: whatever the policy and the way to publish, all that was sent is there when the files are opened again, and the
 // files are gone in the end.
 func TestLeat_Durable(t *testing.T) {
-	defer testkit.NoLeaks(t)
+	t.Cleanup(func() { testkit.NoLeaks(t) })
 	for _, sync := range []string{"always", "1ms", "never"} {
 		for _, publish := range []string{"async", "sync", "batch", "appender", "reserve"} {
-			s := inFiles(t, sync)
-			s.Publish, s.Stages = publish, 2
-			res, err := load.Run(t.Context(), target.Leat{}, s)
-			require.NoError(t, err, "%s %s", sync, publish)
-			require.NoError(t, res.Err(), "%s %s", sync, publish)
-			assert.Equal(t, sync, res.Sync)
-			var again uint64
-			for _, l := range res.Lanes {
-				if l.Consumer == "opened again" {
-					again += l.Received
+			t.Run(sync+"/"+publish, func(t *testing.T) {
+				t.Parallel() // they wait for the disk
+				s := inFiles(t, sync)
+				s.Publish, s.Stages = publish, 2
+				res, err := load.Run(t.Context(), target.Leat{}, s)
+				require.NoError(t, err)
+				require.NoError(t, res.Err())
+				assert.Equal(t, sync, res.Sync)
+				var again uint64
+				for _, l := range res.Lanes {
+					if l.Consumer == "opened again" {
+						again += l.Received
+					}
 				}
-			}
-			assert.Equal(t, res.Sent, again)
-			left, err := os.ReadDir(s.Dir)
-			require.NoError(t, err)
-			assert.Empty(t, left)
+				assert.Equal(t, res.Sent, again)
+				left, err := os.ReadDir(s.Dir)
+				require.NoError(t, err)
+				assert.Empty(t, left)
+			})
 		}
 	}
 }

@@ -73,7 +73,7 @@ func stressReaders(t *testing.T, segmentRecords int) {
 
 	var reused, left int
 	rng := rand.New(rand.NewPCG(1, 2))
-	least := scaled(200_000)
+	least := scaled(80_000)
 	for n := 0; ; n++ {
 		for range 1 + rng.IntN(20) {
 			if err := appendSigned(l); err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/leatlog/leat/segment/vfs"
 )
 
-var kills = flag.Int("kills", 40, "how often TestKill kills its child")
+var kills = flag.Int("kills", 15, "how often TestKill kills its child")
 
 // victim is the environment variable that makes the test program the child of TestKill.
 const victim = "LEAT_DISK_VICTIM"

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var goodSeeds = flag.Int("check.seeds", 0, "how many good histories are played; 0 means a few hundred")
+var goodSeeds = flag.Int("check.seeds", 0, "how many good histories are played; 0 means about a hundred")
 
 // seeds returns how many histories are played: n in a usual run.
 func seeds(n int) uint64 {
@@ -59,7 +59,7 @@ func play(seed uint64, until, step int64) *check.History {
 
 // TestGood: in histories of an engine that does all right nothing is found.
 func TestGood(t *testing.T) {
-	for seed := range seeds(300) {
+	for seed := range seeds(150) {
 		r := play(seed, 3000, steps[seed%4]).Check(check.Options{})
 		require.True(t, r.Ok(), "%s", r)
 	}
@@ -89,7 +89,7 @@ func playCrash(seed uint64, until, step int64) *check.History {
 }
 
 func TestGood_Crash(t *testing.T) {
-	for seed := range seeds(200) {
+	for seed := range seeds(100) {
 		r := playCrash(seed, 3000, steps[seed%4]).Check(check.Options{Durability: check.Durable})
 		require.True(t, r.Ok(), "%s", r)
 	}

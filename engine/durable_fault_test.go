@@ -327,6 +327,7 @@ func TestDurable_CrashAnywhere(t *testing.T) {
 	}
 	for _, policy := range []engine.Sync{engine.Always, engine.Interval(time.Hour), engine.Never} {
 		t.Run(policy.String(), func(t *testing.T) {
+			t.Parallel() // most of it is waiting
 			var all []left
 			m, s := vfs.NewMem(), newStory(policy)
 			limit := max(1, rounds(10))
@@ -387,35 +388,38 @@ func TestDurable_FaultAnywhere(t *testing.T) {
 	if testing.Short() || raceEnabled {
 		step = 7 * step
 	}
-	runs := 0
 	for _, name := range slices.Sorted(maps.Keys(faults)) {
-		for n := 1; n <= count; n += step {
-			for _, decide := range []func(int, vfs.Fault, ...vfs.OpKind) func(vfs.Op) *vfs.Fault{vfs.Nth, vfs.Since} {
-				going()
-				m, s := vfs.NewMem(), newStory([]engine.Sync{engine.Always, engine.Always, engine.Interval(time.Hour), engine.Never}[n/step%4])
-				did, last := 0, ""
-				d := decide(n, faults[name])
-				var mu sync.Mutex
-				s.live(t, vfs.NewFaulty(m, func(o vfs.Op) *vfs.Fault {
-					f := d(o)
-					if f != nil {
-						mu.Lock()
-						did++
-						if did == 1 {
-							last = o.String()
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // most of it is waiting
+			runs := 0
+			for n := 1; n <= count; n += step {
+				for _, decide := range []func(int, vfs.Fault, ...vfs.OpKind) func(vfs.Op) *vfs.Fault{vfs.Nth, vfs.Since} {
+					going()
+					m, s := vfs.NewMem(), newStory([]engine.Sync{engine.Always, engine.Always, engine.Interval(time.Hour), engine.Never}[n/step%4])
+					did, last := 0, ""
+					d := decide(n, faults[name])
+					var mu sync.Mutex
+					s.live(t, vfs.NewFaulty(m, func(o vfs.Op) *vfs.Fault {
+						f := d(o)
+						if f != nil {
+							mu.Lock()
+							did++
+							if did == 1 {
+								last = o.String()
+							}
+							mu.Unlock()
 						}
-						mu.Unlock()
+						return f
+					}))
+					if did == 0 {
+						continue
 					}
-					return f
-				}))
-				if did == 0 {
-					continue
+					runs++
+					require.NoError(t, s.matches(lost(m)), "at %s, %d times, and a power cut", last, did)
+					require.NoError(t, s.matches(m), "at %s, %d times", last, did)
 				}
-				runs++
-				require.NoError(t, s.matches(lost(m)), "%s at %s, %d times, and a power cut", name, last, did)
-				require.NoError(t, s.matches(m), "%s at %s, %d times", name, last, did)
 			}
-		}
+			t.Log(runs, "runs")
+		})
 	}
-	t.Log(runs, "runs")
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/leatlog/leat/internal/testkit"
 )
 
-var kills = flag.Int("kills", 50, "how often TestDurable_Kill kills its child")
+var kills = flag.Int("kills", 15, "how often TestDurable_Kill kills its child")
 
 // victim is the environment variable that makes the test program the child of TestDurable_Kill. It says which life it is.
 const victim = "LEAT_ENGINE_VICTIM"

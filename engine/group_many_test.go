@@ -3,7 +3,6 @@ package engine_test
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -45,9 +44,7 @@ func (x *many) join() *engine.Member {
 // share waits until members have so many partitions each.
 func (x *many) share(members ...*engine.Member) {
 	for _, m := range members {
-		for len(m.Assignment()) != x.partitions/len(members) {
-			runtime.Gosched()
-		}
+		await(func() bool { return len(m.Assignment()) == x.partitions/len(members) })
 	}
 }
 
@@ -78,7 +75,9 @@ func TestGroup_ManyPartitions(t *testing.T) {
 			all := m.Assignment()
 			require.Len(t, all, n)
 			for i, at := range all {
-				require.Equal(t, i, at.Partition)
+				if at.Partition != i { // require takes longer to look at two numbers than to move a partition
+					require.Equal(t, i, at.Partition)
+				}
 			}
 			require.NoError(t, x.e.DeleteTopic("t"))
 			<-m.Done()

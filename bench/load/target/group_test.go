@@ -401,7 +401,6 @@ func TestPlantedFaults(t *testing.T) {
 				continue
 			}
 			t.Run(name+"/"+named.Name, func(t *testing.T) {
-				t.Parallel() // they wait for what will not come
 				testkit.Watchdog(t)
 				s.Patience = 100 * time.Millisecond
 				s.Messages = 400 // else a busy machine might be done before the fault's turn comes
@@ -424,7 +423,6 @@ func TestPlantedFaults_Swallowed(t *testing.T) {
 	t.Parallel() // it takes all of a run's patience
 	testkit.Watchdog(t)
 	s := moment(t, "redelivery")
-	s.Patience = 2 * time.Second
 	res, err := load.Run(t.Context(), faulty{fault: func(d load.Delivery, how load.Settler, next func(load.Delivery, load.Settler) error) (error, bool) {
 		return nil, next(d, how) != nil
 	}}, s)
@@ -452,7 +450,6 @@ func TestPlantedFaults_Uncommitted(t *testing.T) {
 	t.Parallel() // it takes all of a run's patience
 	testkit.Watchdog(t)
 	s := moment(t, "group")
-	s.Patience = 2 * time.Second
 	res, err := load.Run(t.Context(), behind{}, s)
 	require.NoError(t, err)
 	assert.Equal(t, load.Faults{Uncommitted: 4}, res.Faults)

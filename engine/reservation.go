@@ -9,8 +9,8 @@ import (
 
 // Reservation is room in the log for records that are made where they stay, without a copy: the fastest way in. An Appender hands it
 // out; Next or NextKey adds a record and returns the place for its value, NextRun adds several of one size, and Commit makes all of them
-// visible at once. A record made this
-// way has no headers and, as its timestamp, the time of Reserve, from which MaxAge counts; Append takes other records.
+// visible at once. A record made this way has no headers and, as its timestamp, the time of Reserve, from which MaxAge counts; Append
+// takes other records.
 //
 //	r, err := appender.Reserve(ctx, len(orders), 64*len(orders))
 //	if err != nil {
@@ -62,7 +62,8 @@ func (a *Appender) Reserve(ctx context.Context, records, bytes int) (*Reservatio
 func (r *Reservation) Next(n int) []byte { return r.room.Next(n) }
 
 // NextRun is Next for so many records at once, all with values of n bytes: the fastest way for records of one size. The values lie one
-// behind the other in what it returns, value i from i*n on. If there is no room for all of them none is added. records must be above 0.
+// behind the other in what it returns, value i from i*n on. If there is no room for all of them, or records is not above 0, it adds none
+// and returns nil, and Commit says so. Shrink is for the last one.
 func (r *Reservation) NextRun(records, n int) []byte { return r.room.NextRun(records, n) }
 
 // NextKey is Next for a record with a key, which is copied and counts as its bytes; what is returned is the place for the value alone. A nil

@@ -43,7 +43,7 @@ func TestRun_EveryEngineAndScenario(t *testing.T) {
 			if s.Replays > 0 && engine != "leat" {
 				continue // TestRun_WrongUse
 			}
-			args := with("-engine", engine, "-scenario", s.Name, "-floor=false")
+			args := with("-engine", engine, "-scenario", s.Name)
 			if s.Name == "idle" {
 				args = append(args, "-duration", "100ms") // two messages
 			}
@@ -65,7 +65,7 @@ func TestRun_EveryEngineAndScenario(t *testing.T) {
 func TestRun_EveryGroupScenario(t *testing.T) {
 	for _, s := range load.GroupScenarios() {
 		name := filepath.Join(t.TempDir(), "result.json")
-		args := []string{"-scenario", s.Name, "-duration", "200ms", "-warmup", "10ms", "-json", name, "-floor=false"}
+		args := []string{"-scenario", s.Name, "-duration", "200ms", "-warmup", "10ms", "-json", name}
 		if s.Group.Churn > 0 {
 			args = append(args, "-churn", "1ms")
 		}

@@ -106,7 +106,15 @@ func (t *template) fill(p []byte, id uint64) {
 	t.stamp(p, id)
 }
 
-// lineRight reports whether a message of 64 bytes, of which p has at least as many, is right: parse for that size, without a call.
+// right reports whether a message's checksum is.
+func right(p []byte) bool {
+	if len(p) == lineSize {
+		return lineRight(p)
+	}
+	return le(p[8:]) == seal(sumOf(p))
+}
+
+// lineRight is right for a message of 64 bytes, of which p has at least as many: sumLine in line, without the checksum itself.
 func lineRight(p []byte) bool {
 	_ = p[lineSize-1]
 	a := le(p) ^ bits.RotateLeft64(le(p[16:]), 16)
@@ -117,7 +125,7 @@ func lineRight(p []byte) bool {
 
 // parse checks a message and takes it apart.
 func parse(p []byte, size int) (producer, seq uint64, ok bool) {
-	if len(p) != size || len(p) < MinSize || le(p[8:]) != seal(sumOf(p)) {
+	if len(p) != size || len(p) < MinSize || !right(p) {
 		return 0, 0, false
 	}
 	id := le(p)

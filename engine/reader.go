@@ -49,7 +49,7 @@ func (r *Reader) Next(ctx context.Context) (Record, error) {
 }
 
 // NextBatch is Next for as many records as are there and fit dst; it waits only while there is none. It returns how many:
-// at least one, or none with an error. They are valid until the next call.
+// at least one, or none with an error, or none at once for an empty dst. They are valid until the next call.
 func (r *Reader) NextBatch(ctx context.Context, dst []Record) (int, error) {
 	n, err := r.r.NextBatch(ctx, dst)
 	if err != nil {

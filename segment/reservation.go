@@ -38,7 +38,7 @@ type Reservation struct {
 // OverrunError says that a reservation had no room for a record.
 type OverrunError struct {
 	Size    int // bytes of key and value, or negative if the length was
-	Left    int // how many bytes the reservation had left, or those of the largest record if that is less
+	Left    int // how many bytes the reservation had left, or, for one record, those of the largest if that is less
 	Records int // how many records it had left
 	Run     int // how many such records there should have been, one behind the other
 }
@@ -124,7 +124,11 @@ func (r *Reservation) Shrink(n int) {
 // refuse notes the first record, or run of them, for which there was no room.
 func (r *Reservation) refuse(run, n int) []byte {
 	if r.fault == nil {
-		r.fault = &OverrunError{Size: n, Left: min(r.end-r.pos, r.most), Records: r.top - r.last, Run: run}
+		left := r.end - r.pos
+		if run == 1 {
+			left = min(left, r.most)
+		}
+		r.fault = &OverrunError{Size: n, Left: left, Records: r.top - r.last, Run: run}
 	}
 	return nil
 }

@@ -39,12 +39,12 @@ func TestReservation_Refuses(t *testing.T) {
 			}
 			return r.Next(0)
 		}, segment.OverrunError{Left: 50}},
-		"a run":          {func(r *segment.Reservation) []byte { r.Next(1); return r.NextRun(2, 32) }, segment.OverrunError{Size: 32, Left: 50, Records: 2, Run: 2}},
+		"a run":          {func(r *segment.Reservation) []byte { r.Next(1); return r.NextRun(2, 32) }, segment.OverrunError{Size: 32, Left: 63, Records: 2, Run: 2}},
 		"a run's record": {func(r *segment.Reservation) []byte { return r.NextRun(1, 51) }, segment.OverrunError{Size: 51, Left: 50, Records: 3, Run: 1}},
-		"a run too long": {func(r *segment.Reservation) []byte { return r.NextRun(4, 0) }, segment.OverrunError{Left: 50, Records: 3, Run: 4}},
-		"a run of most":  {func(r *segment.Reservation) []byte { return r.NextRun(math.MaxInt, math.MaxInt) }, segment.OverrunError{Size: math.MaxInt, Left: 50, Records: 3, Run: math.MaxInt}},
-		"a run of none":  {func(r *segment.Reservation) []byte { return r.NextRun(0, 1) }, segment.OverrunError{Size: 1, Left: 50, Records: 3}},
-		"a run below":    {func(r *segment.Reservation) []byte { return r.NextRun(-1, 1) }, segment.OverrunError{Size: 1, Left: 50, Records: 3, Run: -1}},
+		"a run too long": {func(r *segment.Reservation) []byte { return r.NextRun(4, 0) }, segment.OverrunError{Left: 64, Records: 3, Run: 4}},
+		"a run of most":  {func(r *segment.Reservation) []byte { return r.NextRun(math.MaxInt, math.MaxInt) }, segment.OverrunError{Size: math.MaxInt, Left: 64, Records: 3, Run: math.MaxInt}},
+		"a run of none":  {func(r *segment.Reservation) []byte { return r.NextRun(0, 1) }, segment.OverrunError{Size: 1, Left: 64, Records: 3}},
+		"a run below":    {func(r *segment.Reservation) []byte { return r.NextRun(-1, 1) }, segment.OverrunError{Size: 1, Left: 64, Records: 3, Run: -1}},
 		"a run negative": {func(r *segment.Reservation) []byte { return r.NextRun(1, -1) }, segment.OverrunError{Size: -1, Left: 50, Records: 3, Run: 1}},
 		"shrink nothing": {func(r *segment.Reservation) []byte { r.Shrink(0); return nil }, segment.OverrunError{Left: 50, Records: 3}},
 		"shrink to more": {func(r *segment.Reservation) []byte { r.NextKey([]byte("key"), 5); r.Shrink(6); return nil }, segment.OverrunError{Size: 6, Left: 50, Records: 2}},

@@ -182,7 +182,7 @@ func (x *Appender) committable(ctx context.Context, r *segment.Reservation) erro
 		return fmt.Errorf("%w: it is not the one that is out", ErrReservation)
 	}
 	if f := r.Fault(); f != nil {
-		if int64(f.Size) > x.p.cfg.MaxRecordBytes {
+		if f.Run > 0 && int64(f.Size) > x.p.cfg.MaxRecordBytes {
 			return x.p.tooLarge(int64(f.Size))
 		}
 		return fmt.Errorf("%w: %w", ErrReservation, f)

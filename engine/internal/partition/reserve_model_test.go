@@ -142,6 +142,14 @@ func TestReserve_Model(t *testing.T) {
 				if rapid.IntRange(0, 4).Draw(t, "really") > 0 || room.Over() {
 					return
 				}
+				if rapid.Bool().Draw(t, "a run of none") {
+					require.Nil(t, room.NextRun(0, left+1))
+					_, err := x.Commit(background, &room)
+					require.ErrorIs(t, err, partition.ErrReservation, "whatever the size")
+					require.NotErrorIs(t, err, partition.ErrTooLarge)
+					over()
+					return
+				}
 				require.Nil(t, room.Next(left+1))
 				_, err := x.Commit(background, &room)
 				require.True(t, left+1 > 1000 == errors.Is(err, partition.ErrTooLarge) && left+1 <= 1000 == errors.Is(err, partition.ErrReservation), "%v", err)

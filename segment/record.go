@@ -9,8 +9,8 @@ type Record struct {
 	Key, Value []byte
 	// Headers is the list of headers.
 	Headers Headers
-	// Timestamp is in nanoseconds since the Unix epoch. At append, 0 means the time of the append; any other value is kept
-	// as it is. On read it is never "unset".
+	// Timestamp is in nanoseconds since the Unix epoch. At append, 0 means the time of the append, to within a microsecond; any
+	// other value is kept as it is. On read it is never "unset".
 	Timestamp int64
 	// Offset is set on read.
 	Offset int64

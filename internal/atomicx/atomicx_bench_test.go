@@ -66,6 +66,13 @@ func BenchmarkCost(b *testing.B) {
 			c.Now()
 		}
 	})
+	b.Run("op=now/impl=watch", func(b *testing.B) {
+		c := atomicx.NewClock()
+		w := atomicx.NewWatch(&c)
+		for b.Loop() {
+			w.Now()
+		}
+	})
 	b.Run("op=park/impl=token", func(b *testing.B) {
 		p := atomicx.NewParker()
 		for b.Loop() {

@@ -20,3 +20,18 @@ func TestClock_MovesWithTheMonotonicClock(t *testing.T) {
 		assert.Equal(t, start+int64(36*time.Hour), c.Now())
 	})
 }
+
+// TestWatch_IsExactInABubble makes sure that no counter of the real machine is mixed with virtual time.
+func TestWatch_IsExactInABubble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := atomicx.NewClock()
+		w := atomicx.NewWatch(&c)
+		assert.False(t, w.Able())
+		for d := time.Nanosecond; d < time.Hour; d *= 3 {
+			for range 20 {
+				assert.Equal(t, c.Now(), w.Now())
+				time.Sleep(d) // virtual
+			}
+		}
+	})
+}

@@ -42,3 +42,21 @@ func TestClock_NeverGoesBack(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+// TestWatch_GoesByTheClock compares the two for long enough that it goes by the counter, where there is one. What lies between
+// looking at the one and the other is in the difference, so that the bounds are those of a span, and not how exact a Watch is:
+// see TestWatch_GoesByTheClockWhateverTheCounterDoes.
+func TestWatch_GoesByTheClock(t *testing.T) {
+	c := atomicx.NewClock()
+	w := atomicx.NewWatch(&c)
+	const much = int64(2 * time.Millisecond)
+	for end := c.Now() + 20*much; c.Now() < end; {
+		before := c.Now()
+		now := w.Now()
+		after := c.Now()
+		if now < before-much || now > after+much {
+			t.Fatalf("%d, between %d and %d", now, before, after)
+		}
+	}
+	t.Log("by the counter:", w.Able())
+}

@@ -17,3 +17,21 @@ func (e *Event) Empty() bool {
 	defer e.mu.Unlock()
 	return e.first == nil && e.last == nil && e.waiting.Load() == 0
 }
+
+// NewModelWatch returns a Watch that reads no counter: At and Learn are told what it says.
+func NewModelWatch() *Watch { return &Watch{able: true} }
+
+// At returns what Now does when the counter says count, and whether that does without a look.
+func (w *Watch) At(count uint64) (now int64, ok bool) { return w.at(count) }
+
+// Learn is a look: the clock, and the counter before and after it.
+func (w *Watch) Learn(before uint64, now int64, after uint64) { w.learn(before, now, after) }
+
+// Able reports whether w goes by the counter at all.
+func (w *Watch) Able() bool { return w.able }
+
+// WatchSpan is for how many counts it does so; measurements agree to one part in WatchAgree.
+const (
+	WatchSpan  = watchSpan
+	WatchAgree = watchAgree
+)

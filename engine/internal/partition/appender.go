@@ -72,7 +72,7 @@ func (p *Partition) appendBatchHeld(batch []segment.Record, size int64) (off int
 // stamp reads the clock for the batch that begins. With MaxAge, which works in whole segments, it ends the active segment if
 // that began a quarter of MaxAge ago: so the last record of a segment is never much younger than the first.
 func (p *Partition) stamp() {
-	p.a.now = p.cfg.Clock.Now()
+	p.a.now = p.a.watch.Now()
 	if p.timer != nil && p.a.now >= p.a.rollAt {
 		p.log.Roll()
 		p.a.rollAt = p.a.now + max(1, int64(p.cfg.Limits.MaxAge/4))

@@ -137,7 +137,8 @@ type appender struct {
 	roomRecords int64 // how many records may be appended before the limits are looked at again
 	roomBytes   int64 // how many bytes
 
-	now     int64  // the stamp of the present batch
+	watch   atomicx.Watch
+	now     int64  // the stamp of the present batch, by it
 	waited  bool   // somebody waits for each entry of the last batch
 	batch   int    // how many records an Appender has staged since it was given the role or last published; see Append
 	crowd   int64  // how many waiting handlers it has counted in Config.Crowd
@@ -208,6 +209,7 @@ func New(c Config) *Partition {
 	if c.OnWorker == nil {
 		p.cfg.OnWorker = c.Workers.OnWorker
 	}
+	p.a.watch = atomicx.NewWatch(c.Clock)
 	p.evictAt.Store(noEviction)
 	p.calls.init(p)
 	if c.Limits.MaxAge > 0 {

@@ -1,0 +1,133 @@
+package atomicx_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/leatlog/leat/internal/atomicx"
+)
+
+// machine is a clock and a counter that need not go by it.
+type machine struct {
+	now   float64 // ns since modelEpoch
+	count float64
+	speed float64 // counts a ns
+
+	right   float64 // the time from which on a Watch has to be right,
+	settled float64 // and from which on it has to go by the counter
+}
+
+const (
+	modelEpoch = 1_700_000_000_000_000_000
+	slowest    = 0.5 // counts a ns
+)
+
+func (m *machine) pass(ns float64) {
+	m.now += ns
+	m.count += ns * m.speed
+}
+
+// disturbed says that the counter has done something that it should not have done. Then a Watch may be wrong until the present
+// measurement is over, and, if that is so long that it makes no difference to it, the next one.
+func (m *machine) disturbed() {
+	span := atomicx.WatchSpan / m.speed
+	m.right = m.now + 10.1*span
+	m.settled = m.right + 8*span
+}
+
+// read is Watch.Now on that machine, in ns since modelEpoch. A look at the clock takes 33 ns, or longer if it is interrupted, and
+// reads it at some moment within.
+func (m *machine) read(w *atomicx.Watch, within, interrupted float64) (now float64, looked bool) {
+	count := uint64(int64(m.count))
+	t, ok := w.At(count)
+	if !ok {
+		takes := 33 + interrupted
+		m.pass(takes * within)
+		t = modelEpoch + int64(m.now)
+		m.pass(takes * (1 - within))
+		w.Learn(count, t, uint64(int64(m.count)))
+	}
+	return float64(t - modelEpoch), !ok
+}
+
+// TestWatch_GoesByTheClockWhateverTheCounterDoes has a counter that is steady for long stretches, and then jumps, stops or changes its
+// speed. While it is steady the Watch has to be right to 100 ns, and to go by the counter most of the time; after anything else it has
+// to be right again once the counter has been steady for a few measurements.
+func TestWatch_GoesByTheClockWhateverTheCounterDoes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		speed := rapid.Float64Range(slowest, 5)
+		m := &machine{count: rapid.Float64Range(0, 1e15).Draw(t, "boot"), speed: speed.Draw(t, "speed")}
+		m.disturbed()
+		w := atomicx.NewModelWatch()
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+		steady := func(t *rapid.T) {
+			gap := rapid.Float64Range(10, 40_000).Draw(t, "gap")
+			reads, looks := 0, 0
+			for range rng.IntN(60) { // most of the time until it has settled
+				m.pass(18 * atomicx.WatchSpan / m.speed / 50)
+				m.read(w, rng.Float64(), 0)
+			}
+			for range 2000 {
+				m.pass(gap * rng.Float64())
+				interrupted := 0.0
+				if rng.IntN(50) == 0 {
+					interrupted = 1e6 * rng.Float64()
+				}
+				at := m.now
+				now, looked := m.read(w, rng.Float64(), interrupted)
+				behind, ahead := m.now+1e9, atomicx.WatchSpan/slowest // ahead is never by more than a span, at a speed that there is
+				switch {
+				case at >= m.settled:
+					behind, ahead = 30, 100
+				case at >= m.right: // and a measurement that agrees with a false one
+					behind, ahead = 30+atomicx.WatchSpan/atomicx.WatchAgree/m.speed, 100+atomicx.WatchSpan/atomicx.WatchAgree/m.speed
+				}
+				if now < at-behind || now > m.now+ahead {
+					t.Fatalf("%.0f ns, between %.0f and %.0f", now, at, m.now)
+				}
+				if at >= m.settled {
+					if reads++; looked {
+						looks++
+					}
+				}
+			}
+			if reads > 500 {
+				require.Less(t, looks, reads/2, "it goes by the counter")
+			}
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"steady": steady,
+			"again":  steady, // more often than anything else
+			"jump": func(t *rapid.T) {
+				m.count += rapid.Float64Range(-1e12, 1e12).Draw(t, "by")
+				m.disturbed()
+			},
+			"nudge": func(t *rapid.T) {
+				m.count += rapid.Float64Range(-2*atomicx.WatchSpan, 2*atomicx.WatchSpan).Draw(t, "by")
+				m.disturbed()
+			},
+			"stop": func(t *rapid.T) {
+				m.now += rapid.Float64Range(0, 1e10).Draw(t, "for")
+				m.disturbed()
+			},
+			"speed": func(t *rapid.T) {
+				m.speed = speed.Draw(t, "to")
+				m.disturbed()
+			},
+		})
+	})
+}
+
+// TestWatch_LeavesASlowCounterAlone has one that takes 20 ns for a count, so that a span would be 20 ms.
+func TestWatch_LeavesASlowCounterAlone(t *testing.T) {
+	m, w := &machine{speed: 0.05}, atomicx.NewModelWatch()
+	for range 10_000 {
+		m.pass(100_000)
+		now, looked := m.read(w, 0.5, 0)
+		require.True(t, looked)
+		require.InDelta(t, m.now, now, 100)
+	}
+}

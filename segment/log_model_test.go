@@ -94,7 +94,17 @@ func drawBytes(t *rapid.T, label string) []byte {
 	}
 }
 
+// append appends a few records and often publishes them, so that readers have something to walk through.
 func (x *machine) append(t *rapid.T) {
+	for range rapid.IntRange(1, 6).Draw(t, "records") {
+		x.appendOne(t)
+	}
+	if rapid.Bool().Draw(t, "publish") {
+		x.publish(t)
+	}
+}
+
+func (x *machine) appendOne(t *rapid.T) {
 	rec := segment.Record{Value: drawBytes(t, "value")}
 	if !rapid.Bool().Draw(t, "a value alone") {
 		rec.Key = drawBytes(t, "key")
@@ -284,8 +294,19 @@ func drawOffset(t *rapid.T, m *model) uint64 {
 	return off
 }
 
-func (x *machine) refill(t *rapid.T) {
-	r, m := rapid.SampledFrom(x.readers).Draw(t, "reader"), &x.m
+func (x *machine) refill(t *rapid.T) { x.fill(t, rapid.SampledFrom(x.readers).Draw(t, "reader")) }
+
+// reader draws a reader, which most of the time has a window if there is anything for it.
+func (x *machine) reader(t *rapid.T) *modelReader {
+	r := rapid.SampledFrom(x.readers).Draw(t, "reader")
+	if r.r.Window() == 0 && rapid.IntRange(0, 7).Draw(t, "refill") > 0 {
+		x.fill(t, r)
+	}
+	return r
+}
+
+func (x *machine) fill(t *rapid.T, r *modelReader) {
+	m := &x.m
 	r.held, r.want = nil, nil
 	s := r.r.Refill()
 	r.from = r.pos
@@ -308,7 +329,7 @@ func (x *machine) refill(t *rapid.T) {
 }
 
 func (x *machine) next(t *rapid.T) {
-	r := rapid.SampledFrom(x.readers).Draw(t, "reader")
+	r := x.reader(t)
 	for range rapid.IntRange(1, 10).Draw(t, "n") {
 		window := r.r.Window()
 		var rec segment.Record
@@ -329,7 +350,7 @@ func (x *machine) next(t *rapid.T) {
 
 // nextEach is next for many at once, into records that hold something already.
 func (x *machine) nextEach(t *rapid.T) {
-	r := rapid.SampledFrom(x.readers).Draw(t, "reader")
+	r := x.reader(t)
 	recs := make([]segment.Record, rapid.IntRange(0, 12).Draw(t, "len(recs)"))
 	used := rapid.Bool().Draw(t, "used")
 	for i := range recs {
@@ -355,7 +376,7 @@ func (x *machine) nextEach(t *rapid.T) {
 
 // nextValues is nextEach for the values alone.
 func (x *machine) nextValues(t *rapid.T) {
-	r := rapid.SampledFrom(x.readers).Draw(t, "reader")
+	r := x.reader(t)
 	values := make([][]byte, rapid.IntRange(0, 12).Draw(t, "len(values)"))
 	old := []byte("old")
 	for i := range values {
@@ -416,6 +437,9 @@ func TestLog_Model(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := newMachine(t)
 		l, m := x.l, &x.m
+		for range rapid.IntRange(0, 4).Draw(t, "appends") {
+			x.append(t)
+		}
 		t.Repeat(map[string]func(*rapid.T){
 			"":        x.check,
 			"append":  x.append,

@@ -185,11 +185,11 @@ func NewLog(c Config) *Log {
 	return l
 }
 
-// Append stages a copy of r: Reserve and CopyTo. Most records have neither headers nor a timestamp, come at no new time, and fit: these go
-// without a Shape in between.
+// Append stages a copy of r: Reserve and CopyTo. Most records have neither headers nor a timestamp, and fit: these go without a Shape in
+// between.
 func (l *Log) Append(r *Record, now int64) error {
 	k, v, room := len(r.Key), len(r.Value), l.room()
-	if r.Timestamp != 0 || len(r.Headers.raw) > 0 || k > room || v > room-k || now > l.newest || l.next == l.until {
+	if r.Timestamp != 0 || len(r.Headers.raw) > 0 || k > room || v > room-k || l.next == l.until || !l.at(now) {
 		dst, err := l.Reserve(r.Shape(), now)
 		if err == nil {
 			r.CopyTo(dst)
@@ -281,6 +281,19 @@ func (l *Log) Reserve(s Shape, now int64) (dst []byte, err error) {
 		return l.reserve(s, now)
 	}
 	return l.stage(k, k+v, l.since|uint64(nilKey)&flagNilKey|uint64(nilValue)&flagNilValue), nil
+}
+
+// at makes now the append time of the records that come next, unless that is a later one already. It changes nothing and returns false
+// if the active segment cannot hold so late a time.
+func (l *Log) at(now int64) bool {
+	if now > l.newest {
+		since := uint64(now - l.baseTime)
+		if since > maxSince {
+			return false
+		}
+		l.newest, l.since = now, since<<flagBits
+	}
+	return true
 }
 
 // room returns how many record bytes the active segment has room for, beside the entry; it may be negative.

@@ -72,7 +72,8 @@ func (r *Reservation) Next(n int) []byte {
 // returns. If there is no room for all of them it adds none.
 func (r *Reservation) NextRun(records, n int) []byte {
 	start, top := r.pos, r.top
-	if records < 1 || records > top-r.last || uint(n) > uint(r.most) || n > (r.end-start)/records {
+	// Both are below 2^31 when they are multiplied; a division would take 4 ns.
+	if records < 1 || records > top-r.last || uint(n) > uint(r.most) || uint64(records)*uint64(n) > uint64(r.end-start) {
 		return r.refuse(records, n)
 	}
 	run, end, stamp := r.index[top-records:top], start, r.since|flagNilKey
@@ -168,6 +169,20 @@ func (r *Reservation) MoveTo(to *Reservation) {
 //
 // If it fails nothing has changed; the errors are those of Ensure.
 func (l *Log) ReserveRun(r *Reservation, records, bytes, most int, now int64) error {
+	if uint(records) > uint(l.top) || bytes > (l.top-records)*EntryBytes-l.pos || uint64(records) > l.until-l.next || !l.at(now) {
+		if err := l.ensureRun(records, bytes, now); err != nil {
+			return err
+		}
+	}
+	l.reserved = true
+	r.seg, r.index, r.data, r.since = l.active, l.index, l.data, l.since
+	r.top, r.pos, r.last, r.end, r.most = l.top, l.pos, l.top-records, l.pos+bytes, most
+	r.fromTop, r.fromPos, r.value, r.fault = l.top, l.pos, l.pos, nil
+	return nil
+}
+
+// ensureRun makes room for a reservation where the active segment has none.
+func (l *Log) ensureRun(records, bytes int, now int64) error {
 	if uint64(records) > MaxOffset-l.next && !l.sealed {
 		return ErrExhausted
 	}
@@ -175,13 +190,7 @@ func (l *Log) ReserveRun(r *Reservation, records, bytes, most int, now int64) er
 	if err := l.Ensure(int64(bytes), records, now); err != nil {
 		return err
 	}
-	if now > l.newest {
-		l.newest, l.since = now, uint64(now-l.baseTime)<<flagBits
-	}
-	l.reserved = true
-	r.seg, r.index, r.data, r.since = l.active, l.index, l.data, l.since
-	r.top, r.pos, r.last, r.end, r.most = l.top, l.pos, l.top-records, l.pos+bytes, most
-	r.fromTop, r.fromPos, r.value, r.fault = l.top, l.pos, l.pos, nil
+	l.at(now) // Ensure has seen to it that the segment can hold it
 	return nil
 }
 

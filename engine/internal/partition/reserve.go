@@ -131,6 +131,33 @@ func (x *Appender) reserveHeld(r *segment.Reservation, records, bytes int) (verd
 // is over, also if there is an error: then none of them will ever appear, unless it wraps ErrIndefinite. It waits, until ctx ends, only
 // if the records have to be moved. Until it returns nothing else can be appended.
 func (x *Appender) Commit(ctx context.Context, r *segment.Reservation) (first int64, err error) {
+	if x.guard.CompareAndSwap(guardFree, guardHeld) {
+		p := x.p
+		if n := r.Records(); x.out == r && n > 0 && r.Fault() == nil && p.state.Load() == stateExclusive {
+			if size := int64(r.Bytes()); p.log.StageRun(r) {
+				first, err = x.publishRun(size, n)
+				x.leave()
+				return first, err
+			}
+		}
+		x.leave()
+	}
+	return x.commit(ctx, r)
+}
+
+// publishRun makes visible what was staged last, n records of size bytes together that were made in place, and returns the offset of the
+// first. The caller holds the guard.
+func (x *Appender) publishRun(size int64, n int) (first int64, err error) {
+	x.takeBack(size, n)
+	first = int64(x.p.log.Staged()) - int64(n)
+	if err := x.p.publish(); err != nil {
+		return -1, err
+	}
+	return first, nil
+}
+
+// commit is Commit when the short way is not open.
+func (x *Appender) commit(ctx context.Context, r *segment.Reservation) (first int64, err error) {
 	for {
 		if !x.enter() {
 			r.End()
@@ -168,9 +195,7 @@ func (x *Appender) commitHeld(ctx context.Context, r *segment.Reservation) (firs
 			return -1, v, err
 		}
 	}
-	x.takeBack(size, n)
-	first = int64(p.log.Staged()) - int64(n)
-	if err := p.publish(); err != nil {
+	if first, err = x.publishRun(size, n); err != nil {
 		return -1, refused, err
 	}
 	return first, staged, nil

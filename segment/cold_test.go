@@ -93,6 +93,7 @@ func TestAttachCold(t *testing.T) {
 	assert.Equal(t, 3, l.Cold())
 	puts(t, l, 5)
 	records, bytes, segments := l.Retained()
+	require.Equal(t, bytes, l.Bytes())
 	assert.EqualValues(t, 35, records)
 	assert.EqualValues(t, 35*segment.EntryBytes+10+25*2, bytes)
 	assert.Equal(t, 4, segments)
@@ -128,6 +129,7 @@ func TestAttachCold(t *testing.T) {
 	assert.Equal(t, 3, s.loads)
 	assert.Zero(t, l.Cold())
 	records, again, _ := l.Retained()
+	assert.Equal(t, bytes, l.Bytes())
 	assert.EqualValues(t, 35, records)
 	assert.Equal(t, bytes, again)
 }

@@ -7,10 +7,12 @@ import (
 	"github.com/leatlog/leat/internal/atomicx"
 )
 
-// place is one segment in a directory, with its base beside it so that a search touches no segment.
+// place is one segment in a directory, with its base beside it so that a search touches no segment, and with the bytes of all segments
+// there were before it since one was the first: their difference is what lies between two of them.
 type place struct {
-	base uint64
-	seg  *segment
+	base   uint64
+	seg    *segment
+	before int64
 }
 
 // directory is the segments of a log in order. It is never changed once it is published.
@@ -51,7 +53,12 @@ func (d *directory) index(off uint64) int {
 
 // extend adds a segment at the end of the directory.
 func (l *Log) extend(s *segment) {
-	segs := append(l.segs, place{base: s.base, seg: s})
+	p := place{base: s.base, seg: s}
+	if n := len(l.segs); n > 0 {
+		last := &l.segs[n-1] // it has ended
+		p.before = last.before + last.seg.bytes
+	}
+	segs := append(l.segs, p)
 	atomicx.Writes(unsafe.Pointer(&segs[len(segs)-1]))
 	l.setDir(segs)
 }

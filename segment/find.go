@@ -19,6 +19,44 @@ func (l *Log) Sealed() bool { return l.committed.Load()&sealedBit != 0 }
 // Segments returns how many segments there are, staged ones too.
 func (l *Log) Segments() int { return len(l.dir.Load().segs) }
 
+// Bytes returns how many bytes the segments hold of what is published, as Retained counts them, so that nobody has to note it for each
+// batch.
+func (l *Log) Bytes() int64 {
+	for {
+		c := l.committed.Load() // before the directory; pairs with the CAS in Publish
+		next := c >> 1
+		if next == 0 {
+			return 0
+		}
+		d := l.dir.Load()
+		i := d.index(next - 1)
+		if i < 0 { // all that was published then has been dropped
+			if l.committed.Load() == c {
+				return 0
+			}
+			continue
+		}
+		atomicx.Reads(unsafe.Pointer(&d.segs[0]))
+		atomicx.Reads(unsafe.Pointer(&d.segs[i]))
+		if n, ok := d.segs[i].seg.bytesOf(int(next - d.segs[i].base)); ok {
+			return d.segs[i].before - d.segs[0].before + n
+		}
+	}
+}
+
+// bytesOf returns how many bytes the first n records take, which are published; if it is cold n are all. It fails if s is dead.
+func (s *segment) bytesOf(n int) (bytes int64, ok bool) {
+	if s.cold.Load() != nil {
+		return s.bytes, true // written before s was in the directory, and not again
+	}
+	if !s.pin() {
+		return 0, false
+	}
+	bytes = int64(s.memory().start(n)) + int64(n)*EntryBytes
+	s.unpin()
+	return bytes, true
+}
+
 // Snapshot returns First and Committed, with first <= next.
 func (l *Log) Snapshot() (first, next uint64) {
 	first = l.first.Load() // this one first: see Snapshot in the proof of Log

@@ -186,7 +186,7 @@ func (x *machine) check(t *rapid.T) {
 	require.EqualValues(t, m.staged()-m.first, records)
 	bases := l.Bases()
 	require.Len(t, bases, segments)
-	var want int64
+	var want, published int64
 	for i, base := range bases {
 		end := m.staged()
 		if i+1 < len(bases) {
@@ -198,6 +198,9 @@ func (x *machine) check(t *rapid.T) {
 		var in int64
 		for off := base; off < end; off++ {
 			in += m.at(off).size
+			if off < m.next {
+				published += m.at(off).size
+			}
 		}
 		if n := int(end - base); x.cfg.SegmentRecords > 0 {
 			require.LessOrEqual(t, n, max(x.cfg.SegmentRecords, x.most[base]))
@@ -205,6 +208,7 @@ func (x *machine) check(t *rapid.T) {
 		want += in
 	}
 	require.Equal(t, want, size)
+	require.Equal(t, published, l.Bytes())
 	if len(bases) > 0 {
 		require.LessOrEqual(t, bases[0], max(m.first, bases[0]))
 	} else {

@@ -210,6 +210,10 @@ func TestLog_StressRandomAccess(t *testing.T) {
 					failed.set(err)
 					return
 				}
+				if n := l.Bytes(); n < 0 || n > 1<<20 {
+					failed.set(fmt.Errorf("%d bytes", n))
+					return
+				}
 				if n%16 == 0 {
 					runtime.Gosched()
 				}

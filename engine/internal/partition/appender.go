@@ -313,7 +313,6 @@ func (p *Partition) publish() error {
 			return err
 		}
 		p.committed.Broadcast() // the CAS in Publish is the barrier before its look at who waits
-		p.note()
 		if p.timer != nil && p.a.age == ageUnset {
 			p.armAge()
 		}
@@ -435,12 +434,5 @@ func (p *Partition) drop(s segment.Info) bool {
 		p.store.Dropped(p.log.First())
 	}
 	p.reclaimed.Add(int64(s.End - s.First))
-	p.note()
 	return true
-}
-
-// note shows Stats how many bytes the log has.
-func (p *Partition) note() {
-	_, bytes, _ := p.log.Retained()
-	atomicx.StoreRelease(&p.bytes, uint64(bytes))
 }

@@ -200,7 +200,6 @@ func (p *Partition) Resume(ctx context.Context) error {
 				return
 			}
 			p.committed.Broadcast()
-			p.note()
 			if p.timer != nil && p.a.age == ageUnset {
 				p.armAge()
 			}

@@ -99,9 +99,9 @@ func (g *Gathering) Again(have int, now int64) bool { return g.g.again(have, now
 
 // Layout is where the words of a Partition that must not share a cache line lie, and the size of a slot.
 var Layout = struct {
-	Slot                                      uintptr
-	WakeEnd, State, StuckOnEnd, CtlMu         uintptr
-	BlockedEnd, Bytes, Appender, PartitionEnd uintptr
+	Slot                                       uintptr
+	WakeEnd, State, StuckOnEnd, CtlMu          uintptr
+	BlockedEnd, Failed, Appender, PartitionEnd uintptr
 }{
 	Slot:         unsafe.Sizeof(slot{}),
 	WakeEnd:      unsafe.Offsetof(Partition{}.wake) + unsafe.Sizeof(Partition{}.wake),
@@ -109,7 +109,7 @@ var Layout = struct {
 	StuckOnEnd:   unsafe.Offsetof(Partition{}.stuckOn) + unsafe.Sizeof(Partition{}.stuckOn),
 	CtlMu:        unsafe.Offsetof(Partition{}.ctlMu),
 	BlockedEnd:   unsafe.Offsetof(Partition{}.blocked) + unsafe.Sizeof(Partition{}.blocked),
-	Bytes:        unsafe.Offsetof(Partition{}.bytes),
+	Failed:       unsafe.Offsetof(Partition{}.failed),
 	Appender:     unsafe.Offsetof(Partition{}.a),
 	PartitionEnd: unsafe.Sizeof(Partition{}),
 }

@@ -19,6 +19,6 @@ func TestPartition_Layout(t *testing.T) {
 	}
 	require.GreaterOrEqual(t, l.State-l.WakeEnd, atomicx.PadSize)
 	require.GreaterOrEqual(t, l.CtlMu-l.StuckOnEnd, atomicx.PadSize)
-	require.GreaterOrEqual(t, l.Bytes-l.BlockedEnd, atomicx.PadSize)
+	require.GreaterOrEqual(t, l.Failed-l.BlockedEnd, atomicx.PadSize)
 	require.Less(t, l.PartitionEnd, uintptr(4096), "there may be many")
 }

@@ -112,9 +112,8 @@ type Partition struct {
 	_       atomicx.Pad
 
 	// For Stats; written by the holder of the role. They publish no memory.
-	bytes     atomicx.Uint64 // of the log; release-stored
-	failed    atomicx.Int64  // records that were accepted and then failed without anybody to tell
-	reclaimed atomicx.Int64  // records dropped by the limits or by TruncateBefore
+	failed    atomicx.Int64 // records that were accepted and then failed without anybody to tell
+	reclaimed atomicx.Int64 // records dropped by the limits or by TruncateBefore
 
 	a     appender      // the holder's own
 	vigil atomicx.Vigil // the goroutine's own
@@ -218,7 +217,6 @@ func New(c Config) *Partition {
 		// Not post itself: whoever broadcasts room may have the role or hold a lock.
 		p.late = atomicx.NewCallWaiter(func() { p.timer.Reset(0) })
 	}
-	p.note()
 	p.ring.Sleep() // nobody holds the role
 	if c.Loaded != nil && p.timer != nil {
 		_ = p.post(&control{run: p.armAge})
@@ -438,6 +436,5 @@ func (p *Partition) finalize() {
 func (p *Partition) Free() {
 	for p.log.DropOldest() { // the files keep what they have
 	}
-	p.note()
 	p.committed.Broadcast()
 }

@@ -22,7 +22,7 @@ type Stats struct {
 func (p *Partition) Stats() Stats {
 	s := Stats{
 		Partition:   p.cfg.Index,
-		Bytes:       int64(p.bytes.Load()),
+		Bytes:       p.log.Bytes(),
 		Segments:    p.log.Segments(),
 		Reclaimed:   p.reclaimed.Load(),
 		AsyncFailed: p.failed.Load(),

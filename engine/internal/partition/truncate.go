@@ -21,7 +21,6 @@ func (p *Partition) TruncateBefore(ctx context.Context, off int64) error {
 		p.gateMu.Unlock()
 		p.a.roomRecords = 0 // there is more than we thought
 		p.reclaimed.Add(before - after)
-		p.note()
 		p.room.Broadcast()
 	})
 	switch {

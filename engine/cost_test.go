@@ -178,6 +178,9 @@ func TestAllocations(t *testing.T) {
 	t.Run("NextValues", func(t *testing.T) {
 		reading(t, engine.WaitPark, func(r *engine.Reader) error { _, err := r.NextValues(background, values); return err })
 	})
+	t.Run("NextRun", func(t *testing.T) {
+		reading(t, engine.WaitPark, func(r *engine.Reader) error { _, _, err := r.NextRun(background, 64); return err })
+	})
 	t.Run("ReadAt", func(t *testing.T) {
 		check(t, n, func(t *testing.T, p *engine.Partition) func() {
 			numbers(t, p, 100)

@@ -51,6 +51,8 @@ var coldWays = map[string]func(t *testing.T, e *engine.Engine, top *engine.Topic
 				require.Equal(t, err.Error(), again.Error())
 				_, again = r.NextValues(background, make([][]byte, 9))
 				require.Equal(t, err.Error(), again.Error())
+				_, _, again = r.NextRun(background, 9)
+				require.Equal(t, err.Error(), again.Error())
 				require.NoError(t, r.Seek(engine.Latest()))
 				require.NoError(t, r.Seek(engine.At(0)))
 				_, ok := r.Next(background)

@@ -121,6 +121,7 @@ func TestPartition_Model(t *testing.T) {
 			"next":         s.next,
 			"next batch":   s.nextBatch,
 			"next values":  s.nextValues,
+			"next run":     s.nextRun,
 			"seek":         s.seek,
 			"read at":      s.readAt,
 			"since":        s.since,
@@ -273,7 +274,7 @@ func (s *modelTest) drawReader(t *rapid.T) (*engine.Reader, *modelReader) {
 	return s.readers[i], s.m.readers[i]
 }
 
-// read has call read up to n records.
+// read has call read up to n records: as many as there are, or, if n is negative, maybe fewer than -n but not none.
 func (s *modelTest) read(t *rapid.T, m *modelReader, n int, call func(ctx context.Context) ([]engine.Record, error)) {
 	ended, cancel := context.WithCancel(background)
 	cancel() // it is for waiting only
@@ -296,7 +297,12 @@ func (s *modelTest) read(t *rapid.T, m *modelReader, n int, call func(ctx contex
 		return
 	}
 	require.NoError(t, err)
-	require.Len(t, rs, min(n, int(m.window-m.pos)))
+	if n < 0 {
+		require.NotEmpty(t, rs)
+		require.LessOrEqual(t, len(rs), min(-n, int(m.window-m.pos)))
+	} else {
+		require.Len(t, rs, min(n, int(m.window-m.pos)))
+	}
 	for _, r := range rs {
 		s.same(t, r, m.pos)
 		m.pos++
@@ -332,6 +338,26 @@ func (s *modelTest) nextValues(t *rapid.T) {
 		for i, v := range values[:n] {
 			rec := s.m.record(r.Position() - engine.Offset(n-i))
 			rec.Value = v
+			if rec.Timestamp == 0 {
+				rec.Timestamp = math.MaxInt64
+			}
+			rs = append(rs, rec)
+		}
+		return rs, err
+	})
+}
+
+// nextRun is nextValues for what has one size.
+func (s *modelTest) nextRun(t *rapid.T) {
+	r, m := s.drawReader(t)
+	most := rapid.IntRange(1, 10).Draw(t, "most")
+	s.read(t, m, -most, func(ctx context.Context) ([]engine.Record, error) {
+		run, n, err := r.NextRun(ctx, most)
+		var rs []engine.Record
+		for i := range n {
+			rec := s.m.record(r.Position() - engine.Offset(n-i))
+			size := len(run) / n
+			rec.Value = run[i*size : (i+1)*size : (i+1)*size]
 			if rec.Timestamp == 0 {
 				rec.Timestamp = math.MaxInt64
 			}

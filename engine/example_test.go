@@ -193,26 +193,27 @@ func ExampleReservation_NextRun() {
 
 	const size = 8
 	r := must(a.Reserve(ctx, 3, 3*size))
-	run := r.NextRun(3, size)
-	for i := range uint64(3) {
-		binary.LittleEndian.PutUint64(run[i*size:], i*i)
+	for i, run := uint64(0), r.NextRun(3, size); len(run) > 0; i, run = i+1, run[size:] {
+		binary.LittleEndian.PutUint64(run, i*i)
 	}
 	must(r.Commit(ctx))
 
 	reader := must(p.Reader(engine.ReaderConfig{Start: engine.Earliest()}))
 	defer reader.Close()
-	values := make([][]byte, 64)
-	n := must(reader.NextValues(ctx, values))
-	for _, v := range values[:n] {
-		fmt.Println(binary.LittleEndian.Uint64(v))
+	run, n, err := reader.NextRun(ctx, 64)
+	if err != nil {
+		panic(err)
 	}
-	fmt.Println("next", reader.Position())
+	for ; len(run) > 0; run = run[size:] {
+		fmt.Println(binary.LittleEndian.Uint64(run))
+	}
+	fmt.Println(n, "of", reader.Position())
 
 	// Output:
 	// 0
 	// 1
 	// 4
-	// next 3
+	// 3 of 3
 }
 
 func ExamplePartition_Follow() {

@@ -63,6 +63,15 @@ func waiters(t *testing.T, topic *engine.Topic) map[string]<-chan error {
 		_, err = r.NextValues(background, make([][]byte, 2))
 		return err
 	})
+	run("NextRun", func() error {
+		r, err := p2.Reader(engine.ReaderConfig{Wait: engine.WaitSpin})
+		if err != nil {
+			return err
+		}
+		defer r.Close()
+		_, _, err = r.NextRun(background, 2)
+		return err
+	})
 	run("Follow", func() (last error) {
 		for _, err := range p2.Follow(background, 0) {
 			last = err

@@ -58,6 +58,19 @@ func TestBUG001_PingPong(t *testing.T) {
 				}
 			}
 		},
+		"NextRun": func(ctx context.Context, p *engine.Partition, from int64, got chan<- int64) {
+			r, _ := p.Reader(engine.ReaderConfig{Start: engine.At(from), Gating: true})
+			defer r.Close()
+			for {
+				_, n, err := r.NextRun(ctx, 4)
+				if err != nil {
+					return
+				}
+				for i := range int64(n) {
+					got <- r.Position() - int64(n) + i
+				}
+			}
+		},
 		"Follow": func(ctx context.Context, p *engine.Partition, from int64, got chan<- int64) {
 			for rec, err := range p.Follow(ctx, from) {
 				if err != nil {

@@ -490,6 +490,7 @@ func TestLog_Model(t *testing.T) {
 			"next2":  x.next,
 			"each":   x.nextEach,
 			"values": x.nextValues,
+			"run":    x.nextRun,
 			"seek": func(t *rapid.T) {
 				r := rapid.SampledFrom(x.readers).Draw(t, "reader")
 				r.held, r.want = nil, nil

@@ -132,7 +132,14 @@ func followAll(l *segment.Log, seed int, gaps *atomic.Int64) error {
 			return r.NextEach(recs)
 		}
 		at := r.Position()
-		n := r.NextValues(values)
+		var n int
+		if rng.IntN(2) == 0 {
+			n = r.NextValues(values)
+		} else if values[0], n = r.NextRun(len(values)); n > 1 {
+			for size, run := len(values[0])/n, values[0]; len(run) > 0; run = run[size:] {
+				values[n-len(run)/size] = run[:size:size]
+			}
+		}
 		for i, v := range values[:n] {
 			off := int64(at) + int64(i)
 			recs[i] = segment.Record{Value: v, Offset: off, Timestamp: off}

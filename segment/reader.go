@@ -376,6 +376,40 @@ func (r *Reader) nextValues(dst [][]byte) (n int) {
 	return n
 }
 
+// NextRun returns the values of as many records of the window, at most so many, as have values of one size and neither key nor headers nor
+// a timestamp of their own: one behind the other as they lie there, and how many. One that has more, or a nil value, comes alone. It
+// returns none if there is none in the window, or most is not above 0.
+func (r *Reader) NextRun(most int) (values []byte, n int) {
+	if most = int(min(uint64(max(most, 0)), r.limit-r.pos)); most == 0 {
+		return nil, 0
+	}
+	start := uint64(r.start)
+	run := r.index[r.at+1-most : r.at+1]
+	atomicx.Reads(unsafe.Pointer(&run[most-1]))
+	each, span := run[most-1].span-start<<32, start<<32 // where each ends if all are as long as the first and have no key
+	for i := most - 1; i >= 0; i-- {
+		e := &run[i]
+		atomicx.Reads(unsafe.Pointer(e))
+		if span += each; e.span != span || uint32(span) != 0 || e.stamp&(flagHasHeaders|flagHasTimestamp|flagNilValue) != 0 {
+			break
+		}
+		n++
+	}
+	if n == 0 {
+		var rec Record
+		r.Next(&rec)
+		return rec.Value, 1
+	}
+	end := int(run[most-n].span >> 32)
+	if atomicx.Exploring {
+		for at := start; at < uint64(end); at += each >> 32 {
+			atomicx.Reads(unsafe.Pointer(&r.data[at]))
+		}
+	}
+	r.pos, r.at, r.start = r.pos+uint64(n), r.at-n, end
+	return r.data[start:end:end], n
+}
+
 // Next sets rec to the next record of the window, or returns false at the window's end.
 func (r *Reader) Next(rec *Record) bool {
 	off := r.pos

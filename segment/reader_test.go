@@ -156,6 +156,11 @@ func TestReader_NextEachAllocates(t *testing.T) {
 		r.Seek(0)
 		r.Refill()
 		r.NextValues(values)
+		r.Seek(0)
+		r.Refill()
+		for _, n := r.NextRun(100); n > 0; {
+			_, n = r.NextRun(100)
+		}
 	}))
 }
 

@@ -15,6 +15,8 @@ func leatOuts() []leatOut {
 			attachReaders, consumeReader},
 		{"values", "a Reader for each consumer and partition, NextValues of 64", []arena.Wait{arena.Park, arena.Yield, arena.Spin},
 			attachReaders, consumeValues},
+		{"run", "a Reader for each consumer and partition, NextRun of up to 256", []arena.Wait{arena.Park, arena.Yield, arena.Spin},
+			attachReaders, consumeRuns},
 		{"push", "a subscription for each copy, OnMessage", nil, attachPush, nil},
 		{"push-batch", "a subscription for each copy, OnBatch", nil, attachPushBatch, nil},
 		{"group", "a group for each copy with a member for each partition, OnMessage, AtLeastOnce", nil, attachGroups, nil},
@@ -61,6 +63,20 @@ func consumeValues(l *leat, ctx context.Context, i int) error {
 		}
 		for _, v := range values[:n] {
 			s.See(v)
+		}
+	}
+	return nil
+}
+
+func consumeRuns(l *leat, ctx context.Context, i int) error {
+	r, s := l.readers[i], l.job.Sinks[i]
+	for !s.Full() {
+		values, n, err := r.NextRun(ctx, 256)
+		if err != nil {
+			return err
+		}
+		for size := len(values) / n; len(values) > 0; values = values[size:] {
+			s.See(values[:size:size])
 		}
 	}
 	return nil

@@ -148,6 +148,20 @@ func (r *Reader) NextValues(ctx context.Context, dst [][]byte) (n int, err error
 	return r.seg.NextValues(dst), nil
 }
 
+// NextRun is NextValues for at most so many values of one size, as they lie one behind the other. The rest of what the window has is for
+// the next call.
+func (r *Reader) NextRun(ctx context.Context, most int) (values []byte, n int, err error) {
+	if most <= 0 {
+		return nil, 0, nil
+	}
+	if err := r.begin(ctx); err != nil {
+		return nil, 0, err
+	}
+	defer r.leave()
+	values, n = r.seg.NextRun(most)
+	return values, n, nil
+}
+
 // begin begins a call that takes what the window has, of which there is at least one record when it returns. After an error it has ended.
 func (r *Reader) begin(ctx context.Context) error {
 	if err := r.enter(); err != nil {

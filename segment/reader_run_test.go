@@ -1,0 +1,90 @@
+package segment_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/leatlog/leat/segment"
+)
+
+// goesInRun reports whether a record has nothing but a value, whose size is told elsewhere.
+func goesInRun(r *segment.Record) bool {
+	return r.Value != nil && len(r.Key) == 0 && r.Headers.Size() == 0 && r.Timestamp == 0
+}
+
+// runOf returns how long the run is that begins a window of these records.
+func runOf(window []segment.Record, most int) (n int) {
+	for n < min(len(window), most) && goesInRun(&window[n]) && len(window[n].Value) == len(window[0].Value) {
+		n++
+	}
+	return max(n, min(1, len(window), most))
+}
+
+// nextRun is nextEach for values of one size.
+func (x *machine) nextRun(t *rapid.T) {
+	r := rapid.SampledFrom(x.readers).Draw(t, "reader")
+	most := rapid.IntRange(-1, 12).Draw(t, "most")
+	var window []segment.Record
+	for i := range r.r.Window() {
+		window = append(window, x.m.at(r.pos+uint64(i)).rec)
+	}
+	values, n := r.r.NextRun(most)
+	require.Equal(t, runOf(window, max(most, 0)), n)
+	require.Equal(t, len(window)-n, r.r.Window())
+	require.Equal(t, len(values), cap(values))
+	for i, rec := range window[:n] {
+		size := len(values) / n
+		v := values[i*size : (i+1)*size : (i+1)*size]
+		require.Equal(t, rec.Value, v) // also whether it is nil
+		rec.Value = v                  // what it keeps is the view
+		r.held, r.want = append(r.held, rec), append(r.want, r.pos)
+		r.pos++
+	}
+}
+
+// NextRun ends where a record has a value of another size, or more than that, and at the end of a segment.
+func TestReader_NextRun(t *testing.T) {
+	value := func(v string) segment.Record { return segment.Record{Value: []byte(v)} }
+	headers := value("aa")
+	headers.Headers = segment.MakeHeaders(segment.Header{Name: "h"})
+	stamped := value("aa")
+	stamped.Timestamp = 1
+	for _, c := range []struct {
+		records []segment.Record
+		runs    string
+	}{
+		{[]segment.Record{value("aa"), value("bb"), value("cc")}, `3"aabbcc" `},
+		{[]segment.Record{value("aa"), value("bb"), value("c"), value("d"), value("")}, `2"aabb" 2"cd" 1"" `},
+		{[]segment.Record{value(""), value(""), value("a")}, `2"" 1"a" `},
+		{[]segment.Record{{Key: []byte("k"), Value: []byte("a")}, {Key: []byte("k"), Value: []byte("b")}, value("cc")}, `1"a" 1"b" 1"cc" `},
+		{[]segment.Record{value("aa"), {Key: []byte("k"), Value: []byte("b")}, value("cc")}, `1"aa" 1"b" 1"cc" `},
+		{[]segment.Record{value("aa"), headers, value("bb"), stamped, value("cc")}, `1"aa" 1"aa" 1"bb" 1"aa" 1"cc" `},
+		{[]segment.Record{{}, {}, value("")}, `1nil 1nil 1"" `},
+		{[]segment.Record{value("1"), value("2"), value("3"), value("4"), value("5"), value("6")}, `4"1234" 1"5" 1"6" `},
+	} {
+		l := segment.NewLog(segment.Config{SegmentRecords: 5})
+		for i := range c.records {
+			require.NoError(t, l.Append(&c.records[i], 5))
+		}
+		require.NoError(t, l.Publish())
+		r, got := l.NewReader(), ""
+		for r.Refill() == segment.Ready {
+			for values, n := r.NextRun(4); n > 0; values, n = r.NextRun(4) {
+				if values == nil {
+					got += fmt.Sprintf("%dnil ", n)
+				} else {
+					got += fmt.Sprintf("%d%q ", n, values)
+				}
+			}
+		}
+		require.Equal(t, c.runs, got)
+		require.EqualValues(t, len(c.records), r.Position())
+		values, n := r.NextRun(4)
+		require.Nil(t, values)
+		require.Zero(t, n, "behind all that is there")
+		r.Close()
+	}
+}

@@ -103,7 +103,8 @@ type segment struct {
 	// an end that is not open.
 	newest, upTo int64
 
-	// bytes is the appender's own: record bytes and entries, set when the segment ends.
+	// bytes is the appender's own: record bytes and entries, set when the segment ends. In a segment that is attached cold it is
+	// immutable, and read by all.
 	bytes int64
 
 	// end is open while the segment grows. The appender stores where it ends before it publishes any offset from there on,

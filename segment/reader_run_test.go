@@ -10,14 +10,14 @@ import (
 	"github.com/leatlog/leat/segment"
 )
 
-// goesInRun reports whether a record has nothing but a value, whose size is told elsewhere.
-func goesInRun(r *segment.Record) bool {
-	return r.Value != nil && len(r.Key) == 0 && r.Headers.Size() == 0 && r.Timestamp == 0
-}
-
 // runOf returns how long the run is that begins a window of these records.
-func runOf(window []segment.Record, most int) (n int) {
-	for n < min(len(window), most) && goesInRun(&window[n]) && len(window[n].Value) == len(window[0].Value) {
+func runOf(window []modelRecord, most int) (n int) {
+	for n < min(len(window), most) {
+		r := &window[n]
+		value := r.rec.Value
+		if value == nil || len(value) != len(window[0].rec.Value) || r.size != int64(len(value))+segment.EntryBytes {
+			break // it has no value, or another size, or more than that
+		}
 		n++
 	}
 	return max(n, min(1, len(window), most))
@@ -25,17 +25,18 @@ func runOf(window []segment.Record, most int) (n int) {
 
 // nextRun is nextEach for values of one size.
 func (x *machine) nextRun(t *rapid.T) {
-	r := rapid.SampledFrom(x.readers).Draw(t, "reader")
+	r := x.reader(t)
 	most := rapid.IntRange(-1, 12).Draw(t, "most")
-	var window []segment.Record
+	var window []modelRecord
 	for i := range r.r.Window() {
-		window = append(window, x.m.at(r.pos+uint64(i)).rec)
+		window = append(window, *x.m.at(r.pos + uint64(i)))
 	}
 	values, n := r.r.NextRun(most)
 	require.Equal(t, runOf(window, max(most, 0)), n)
 	require.Equal(t, len(window)-n, r.r.Window())
 	require.Equal(t, len(values), cap(values))
-	for i, rec := range window[:n] {
+	for i, m := range window[:n] {
+		rec := m.rec
 		size := len(values) / n
 		v := values[i*size : (i+1)*size : (i+1)*size]
 		require.Equal(t, rec.Value, v) // also whether it is nil

@@ -257,12 +257,20 @@ func (x *chaosRun) poll(rng *rand.Rand, log *check.Log, r *engine.Reader, p *eng
 		poll := log.Poll(owner, r.Position())
 		var n int
 		var err error
-		if most := 1 + rng.IntN(len(buf)); rng.IntN(2) == 0 {
+		switch most := 1 + rng.IntN(len(buf)); rng.IntN(3) {
+		case 0:
 			n, err = r.NextValues(ctx, values[:most])
 			for i, v := range values[:n] {
 				poll.Record(r.Position()-engine.Offset(n-i), v)
 			}
-		} else {
+		case 1:
+			var run []byte
+			run, n, err = r.NextRun(ctx, most)
+			for i := range n {
+				size := len(run) / n
+				poll.Record(r.Position()-engine.Offset(n-i), run[i*size:(i+1)*size])
+			}
+		case 2:
 			n, err = r.NextBatch(ctx, buf[:most])
 			for _, m := range buf[:n] {
 				poll.Record(m.Offset, m.Value)

@@ -216,6 +216,26 @@ func ExampleReservation_NextRun() {
 	// 3 of 3
 }
 
+// Who needs nothing but values reads them without the records around them.
+func ExampleReader_NextValues() {
+	e := must(engine.Open(engine.Config{}))
+	defer e.Close()
+	ctx := context.Background()
+	p := must(must(e.CreateTopic("names", engine.TopicConfig{})).Partition(0))
+	for _, name := range []string{"ada", "grace", "barbara"} {
+		must(p.Publish(ctx, engine.Record{Value: []byte(name)}))
+	}
+
+	reader := must(p.Reader(engine.ReaderConfig{Start: engine.Earliest()}))
+	defer reader.Close()
+	values := make([][]byte, 64)
+	n := must(reader.NextValues(ctx, values))
+	fmt.Printf("%s\n", values[:n])
+
+	// Output:
+	// [ada grace barbara]
+}
+
 func ExamplePartition_Follow() {
 	e := must(engine.Open(engine.Config{}))
 	defer e.Close()

@@ -206,6 +206,28 @@ func BenchmarkReaderNextValues(b *testing.B) {
 	}
 }
 
+// BenchmarkReaderNextRun is BenchmarkReaderNextValues for values of one size, as they lie.
+func BenchmarkReaderNextRun(b *testing.B) {
+	for _, size := range []int{64, 1024} {
+		b.Run(fmt.Sprintf("size=%dB", size), func(b *testing.B) {
+			b.ReportAllocs()
+			l := fill(b, 3<<20/size, size)
+			r := l.NewReader()
+			b.ResetTimer()
+			for n := 0; n < b.N; {
+				run, k := r.NextRun(256)
+				if k == 0 && r.Refill() != segment.Ready {
+					r.Seek(0)
+				}
+				for i := 0; i < len(run); i += size {
+					sink += run[i]
+				}
+				n += k
+			}
+		})
+	}
+}
+
 // BenchmarkRefill measures a look that finds nothing new, and a look at a window.
 func BenchmarkRefill(b *testing.B) {
 	l := fill(b, 100, 64)

@@ -36,7 +36,7 @@ func specials() []*arena.Rival {
 	return []*arena.Rival{
 		special("publish", "publish/leat", "Publish, which waits for its offset, one publisher, nobody reads.", startPublish),
 		special("publish", "publish/pingpong", "A message to another goroutine and back, over channels without a buffer.", startPingPong),
-		special("replay", "replay/leat", "A Reader that adds up the words of 64 MiB of retained records, NextValues of 64.", startReplay),
+		special("replay", "replay/leat", "A Reader that adds up the words of 64 MiB of retained records, NextRun of up to 256.", startReplay),
 		special("replay", "replay/sum", "A loop that adds up the words of as many bytes in one slice.", startSum),
 		special("replay", "replay/indexed", "A loop that adds up the words of records that it finds by index entries of 16 bytes.", startIndexed),
 		special("retention", "retention/leat-1e8", "An Appender (flush every 256) behind 10^8 records that went through a retention of 64 MiB.", startKept),
@@ -229,17 +229,14 @@ func startReplay(s arena.Spec) (l loop, err error) {
 	if err != nil {
 		return l, err
 	}
-	values := make([][]byte, 64)
 	at, sum := uint64(0), uint64(0) // of the present pass
 	l.run = func(ctx context.Context, n uint64, _ *loopRunner) error {
 		for n > 0 {
-			k, err := r.NextValues(ctx, values[:min(n, uint64(len(values)))])
+			run, k, err := r.NextRun(ctx, int(min(n, 256)))
 			if err != nil {
 				return err
 			}
-			for _, v := range values[:k] {
-				sum += sumWords(v)
-			}
+			sum += sumWords(run)
 			n -= uint64(k)
 			if at += uint64(k); at == count {
 				if sum != want {

@@ -43,26 +43,32 @@ func BenchmarkAppend(b *testing.B) {
 		run("append", func(l *segment.Log) error { return l.Append(&rec, 1) })
 		keyed := segment.Record{Key: payload[:8], Value: payload[8:], Headers: segment.MakeHeaders(segment.Header{Name: "n"}), Timestamp: 1}
 		run("append-all", func(l *segment.Log) error { return l.Append(&keyed, 1) })
-		b.Run(fmt.Sprintf("impl=each/size=%dB", size), func(b *testing.B) {
-			b.ReportAllocs()
-			b.SetBytes(int64(size))
-			l := segment.NewLog(segment.Config{})
-			warm(l)
-			batch := make([]segment.Record, 64)
-			for i := range batch {
-				batch[i].Value = payload
-			}
-			b.ResetTimer()
-			for n := 0; n < b.N; n += len(batch) {
-				if _, err := l.AppendEach(batch, 1); err != nil {
-					b.Fatal(err)
+		batch := func(impl string, fill func(r *segment.Record, i int)) {
+			b.Run(fmt.Sprintf("impl=%s/size=%dB", impl, size), func(b *testing.B) {
+				b.ReportAllocs()
+				b.SetBytes(int64(size))
+				l := segment.NewLog(segment.Config{})
+				warm(l)
+				batch := make([]segment.Record, 64)
+				for i := range batch {
+					fill(&batch[i], i)
 				}
-				if n&255 == 0 {
-					l.Publish()
-					retain(l, 3)
+				b.ResetTimer()
+				for n := 0; n < b.N; n += len(batch) {
+					if _, err := l.AppendEach(batch, int64(n)); err != nil {
+						b.Fatal(err)
+					}
+					if n&255 == 0 {
+						l.Publish()
+						retain(l, 3)
+					}
 				}
-			}
-		})
+			})
+		}
+		batch("each", func(r *segment.Record, _ int) { r.Value = payload })
+		buffer := make([]byte, 64*size)
+		batch("each-beside", func(r *segment.Record, i int) { r.Value = buffer[i*size:][:size] })
+		batch("each-keyed", func(r *segment.Record, i int) { r.Key, r.Value = payload[:8], payload[8:] })
 		b.Run(fmt.Sprintf("impl=floor/size=%dB", size), func(b *testing.B) {
 			b.SetBytes(int64(size))
 			buf, at := make([]byte, 4<<20), 0

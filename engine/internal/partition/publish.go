@@ -44,15 +44,19 @@ func (p *Partition) PublishBatch(ctx context.Context, batch []segment.Record) (i
 		_, next := p.Snapshot()
 		return next, nil
 	}
-	var size, bytes int64
+	var size, beside int64
 	for i := range batch {
-		n := sizeOf(&batch[i])
+		r := &batch[i]
+		n := sizeOf(r)
 		if n > p.cfg.MaxRecordBytes {
 			return -1, p.tooLarge(n)
 		}
 		size += n
-		bytes += stored(&batch[i])
+		if r.Timestamp != 0 || r.Headers.Size() > 0 {
+			beside += stored(r) - n
+		}
 	}
+	bytes := size + beside
 	if err := p.admit(ctx, 0); err != nil {
 		return -1, err
 	}
@@ -61,9 +65,9 @@ func (p *Partition) PublishBatch(ctx context.Context, batch []segment.Record) (i
 	}
 	off, err := p.publishBatch(ctx, batch, bytes)
 	if err == nil {
+		index := int32(p.cfg.Index)
 		for i := range batch {
-			batch[i].Offset = off + int64(i)
-			batch[i].Partition = int32(p.cfg.Index)
+			batch[i].Offset, batch[i].Partition = off+int64(i), index
 		}
 	}
 	return off, err

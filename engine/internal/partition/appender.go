@@ -52,15 +52,15 @@ func (p *Partition) appendHeld(r *segment.Record) (off int64, err error, ok bool
 func (p *Partition) appendBatchHeld(batch []segment.Record, size int64) (off int64, err error, ok bool) {
 	atomicx.Writes(unsafe.Pointer(&p.a))
 	p.stamp()
-	switch v, err := p.makeRoom(size, len(batch)); v {
+	switch v, err := p.takeRoom(size, len(batch)); v {
 	case noRoom:
 		return -1, nil, false
 	case refused:
 		return -1, err, true
 	}
-	p.a.roomRecords = 0 // counted here for all; the next record counts afresh
 	off = int64(p.log.Staged())
 	if p.stageEach(batch) != nil {
+		p.a.roomRecords = 0 // nothing has been staged; the next record counts afresh
 		return -1, nil, false
 	}
 	if err := p.publish(); err != nil {
@@ -83,7 +83,7 @@ func (p *Partition) stamp() {
 func (p *Partition) stage(r *segment.Record) (verdict, error) {
 	size := stored(r)
 	for {
-		if v, err := p.takeRoom(size); v != staged {
+		if v, err := p.takeRoom(size, 1); v != staged {
 			return v, err
 		}
 		err := p.log.Append(r, p.a.now)
@@ -146,7 +146,7 @@ func (p *Partition) takeInline(s *slot, pos uint64) bool {
 	total := int(s.headers) + max(0, int(s.key)) + max(0, int(s.value))
 	shape := segment.Shape{Key: int(s.key), Value: int(s.value), Headers: int(s.headers), Timestamp: s.timestamp}
 	for {
-		v, err := p.takeRoom(s.stored())
+		v, err := p.takeRoom(s.stored(), 1)
 		if v == staged {
 			var dst []byte
 			if dst, err = p.log.Reserve(shape, p.a.now); err == nil {
@@ -377,14 +377,14 @@ func (p *Partition) failAll(err error) {
 	}
 }
 
-// takeRoom makes room for one record of size bytes.
-func (p *Partition) takeRoom(size int64) (verdict, error) {
-	if need := size + entryBytes; p.a.roomRecords >= 1 && p.a.roomBytes >= need {
-		p.a.roomRecords--
+// takeRoom makes room for n records of size bytes together.
+func (p *Partition) takeRoom(size int64, n int) (verdict, error) {
+	if need := p.cost(size, n); p.a.roomRecords >= int64(n) && p.a.roomBytes >= need {
+		p.a.roomRecords -= int64(n)
 		p.a.roomBytes -= need
 		return staged, nil
 	}
-	return p.makeRoom(size, 1)
+	return p.makeRoom(size, n)
 }
 
 // makeRoom makes room for n records of size bytes together, as the limits and the policy allow.

@@ -139,14 +139,20 @@ func (p *Partition) direct(r *segment.Record, size int64) bool {
 	}
 	atomicx.Writes(unsafe.Pointer(&p.a)) // the holder's own
 	done := false
-	switch {
+	switch a, need := &p.a, storedBytes(size, r.Timestamp != 0, r.Headers.Size() > 0)+entryBytes; {
 	case p.rival.Load() != 0:
 		p.met()
 	case p.ring.Claimed() && !p.empty():
 		p.met() // somebody is about to hand over a record
 	case p.state.Load() != 0: // after the ring is empty: see "Nothing comes too late"
+	case a.batch > 0 && a.batch < p.directMost-1 && a.roomRecords > 0 && a.roomBytes >= need && p.log.Append(r, a.now) == nil:
+		// Nothing else is to be done for most of them.
+		a.batch++
+		a.roomRecords--
+		a.roomBytes -= need
+		done, a.direct = true, true
 	default:
-		done = p.appendDirect(r, size)
+		done = p.appendDirect(r)
 	}
 	atomicx.StoreRelease(&p.lent.Uint64, offered)
 	return done
@@ -158,21 +164,18 @@ func (p *Partition) empty() bool {
 	return !p.ring.Claimed()
 }
 
-// appendDirect stages one record, and publishes what is staged every now and then. The caller has the role.
-func (p *Partition) appendDirect(r *segment.Record, size int64) bool {
+// appendDirect stages one record that is the first or the last of those that become visible together, or for which room is to be looked
+// for. The caller has the role.
+func (p *Partition) appendDirect(r *segment.Record) bool {
 	a := &p.a
 	if a.batch == 0 {
 		p.stamp()
 	}
-	need := storedBytes(size, r.Timestamp != 0, r.Headers.Size() > 0) + entryBytes
-	if a.roomRecords > 0 && a.roomBytes >= need && p.log.Append(r, a.now) == nil {
-		a.roomRecords--
-		a.roomBytes -= need
-	} else if v, _ := p.stage(r); v != staged {
+	if v, _ := p.stage(r); v != staged {
 		return false // it is handed over, and waits or fails there
 	}
 	a.direct = true
-	if a.batch++; a.batch >= directBatch && (p.store == nil || a.batch >= directFiles) {
+	if a.batch++; a.batch >= p.directMost {
 		p.publish()
 	}
 	return true

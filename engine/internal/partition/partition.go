@@ -57,6 +57,7 @@ type Partition struct {
 	streamAfter int   // see stream; a field for tests
 	hotStreak   int   // see letGo; a field for tests
 	batchMax    int   // entries that the goroutine makes visible by one publication
+	directMost  int   // records that a producer makes visible by one, see direct
 	lends       bool  // the role may be lent
 
 	requests sync.Pool // of *request
@@ -194,10 +195,12 @@ func New(c Config) *Partition {
 		streamAfter: streamAfter,
 		hotStreak:   hotStreak,
 		batchMax:    batchMax,
+		directMost:  directBatch,
 		lends:       c.Store == nil || !c.Store.Syncs(),
 	}
 	if c.Store != nil {
 		p.batchMax = max(batchMax, p.ring.Cap()) // all that wait share one sync
+		p.directMost = directFiles
 	}
 	if p.log == nil {
 		p.log = segment.NewLog(c.Log)
@@ -325,6 +328,9 @@ func (p *Partition) hold() {
 	if p.store != nil {
 		p.passBy()
 		return
+	}
+	if p.release() {
+		return // most of the time nothing has come in
 	}
 	for served, turn := 0, uint32(0); ; {
 		p.runControls()

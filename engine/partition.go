@@ -52,7 +52,8 @@ func (p *Partition) PublishAsync(ctx context.Context, r Record, done func(Publis
 }
 
 // PublishBatch appends the records one behind the other, visible all at once, and sets Partition and Offset of each. It is
-// all or nothing: after an error none of them will ever appear. An empty batch does nothing.
+// all or nothing: after an error none of them will ever appear. An empty batch does nothing. Values without keys that lie one behind
+// the other in one buffer are copied at once.
 func (p *Partition) PublishBatch(ctx context.Context, rs []Record) error {
 	_, err := p.p.PublishBatch(ctx, rs)
 	return err

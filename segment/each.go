@@ -21,7 +21,7 @@ func (l *Log) AppendEach(rs []Record, now int64) (n int, err error) {
 }
 
 // appendPlain stages records as long as they have neither headers nor a timestamp and fit the active segment. It is Reserve and CopyTo with
-// everything in registers: 7 ns a record of 64 bytes instead of 14.
+// everything in registers: 9 ns a record of 64 bytes instead of 14, or 5 if their values lie beside each other.
 func (l *Log) appendPlain(rs []Record, now int64) (n int) {
 	if rs = rs[:min(uint64(len(rs)), l.until-l.next)]; len(rs) == 0 {
 		return 0

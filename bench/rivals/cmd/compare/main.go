@@ -45,7 +45,7 @@ func main() {
 }
 
 // mains are the rivals of a run that asks for none: each of the others, and Leat's ways that people would take first.
-const mains = "leat/async/reader,leat/sync/reader,leat/batch16/reader,leat/batch64/reader,leat/append1/reader,leat/append/reader,leat/append-batch64/reader,leat/reserve/reader,leat/reserve/values," +
+const mains = "leat/async/reader,leat/sync/reader,leat/batch16/reader,leat/batch64/reader,leat/append1/reader,leat/append/reader,leat/append-batch64/reader,leat/reserve/reader,leat/reserve/run," +
 	"leat/async/push,leat/async/push-batch,leat/async/group,leat/async/group-batch,leat/async/poll," +
 	"chan-bytes,chan-batch,mutexlog,ring1,ring,xsync-*,workiva-ring,diodes,cskr-pubsub,eventbus*,watermill,nats,jetstream,kfake,lmax1,lmax"
 

@@ -35,3 +35,16 @@ func TestWatch_IsExactInABubble(t *testing.T) {
 		}
 	})
 }
+
+// TestWatch_IsExactInABubbleWheneverThatIs makes the clock when virtual time has passed the real one.
+func TestWatch_IsExactInABubbleWheneverThatIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for range 4 {
+			time.Sleep(20 * 365 * 24 * time.Hour) // virtual
+			c := atomicx.NewClock()
+			w := atomicx.NewWatch(&c)
+			assert.False(t, w.Able())
+			assert.Equal(t, c.Now(), w.Now())
+		}
+	})
+}

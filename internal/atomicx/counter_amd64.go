@@ -11,6 +11,9 @@ func counter() uint64
 //go:noescape
 func cpuid(leaf uint32) (ax, dx uint32)
 
+// constantSpeed is counterSteady, asked once: a virtual machine traps CPUID, which takes microseconds.
+var constantSpeed = counterSteady()
+
 // counterSteady reports whether the processor says that its counter always has the same speed (Intel SDM vol. 3, 19.17.1; AMD APM
 // vol. 3, E.4.7: leaf 0x80000007, bit 8 of DX).
 func counterSteady() bool {

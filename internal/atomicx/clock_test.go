@@ -60,3 +60,17 @@ func TestWatch_GoesByTheClock(t *testing.T) {
 	}
 	t.Log("by the counter:", w.Able())
 }
+
+// TestWatch_SaysTheClockWhereALookIsNotUsed has looks that seem to be interrupted.
+func TestWatch_SaysTheClockWhereALookIsNotUsed(t *testing.T) {
+	c := atomicx.NewClock()
+	w := atomicx.NewWatch(&c)
+	for range 5 {
+		w.Now()
+		w.Hurry()
+		before := c.Now() + int64(5*time.Millisecond) // longer than a span
+		for c.Now() < before {
+		}
+		assert.GreaterOrEqual(t, w.Now(), before)
+	}
+}

@@ -30,8 +30,8 @@ func (w *Watch) Learn(before uint64, now int64, after uint64) { w.learn(before, 
 // Able reports whether w goes by the counter at all.
 func (w *Watch) Able() bool { return w.able }
 
-// WatchSpan is for how many counts it does so; measurements agree to one part in WatchAgree.
-const (
-	WatchSpan  = watchSpan
-	WatchAgree = watchAgree
-)
+// Hurry makes w find that its next looks take too long to be used.
+func (w *Watch) Hurry() { w.quickest = 1 }
+
+// WatchSpan is for how many counts it does so.
+const WatchSpan = watchSpan

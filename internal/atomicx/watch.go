@@ -103,7 +103,7 @@ func (w *Watch) learn(before uint64, now int64, after uint64) {
 	}
 	// Where it has gone back, or this is the first look, the speed is none.
 	var scale uint64
-	if speed := float64(now-w.marked) / float64(counts); speed > 0 && speed < watchSlowest {
+	if speed := float64(now-w.marked) / float64(counts); speed < watchSlowest {
 		scale = uint64(speed * (1 << 32))
 	}
 	w.span, w.scale = 0, scale

@@ -1,6 +1,7 @@
 package atomicx_test
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -23,6 +24,7 @@ type machine struct {
 const (
 	modelEpoch = 1_700_000_000_000_000_000
 	slowest    = 1.01 // counts a ns
+	agree      = 128  // counts: by so much a speed may be wrong over a span that two measurements agree on
 )
 
 func (m *machine) pass(ns float64) {
@@ -74,7 +76,7 @@ func TestWatch_GoesByTheClockWhateverTheCounterDoes(t *testing.T) {
 				m.pass(gap * rng.Float64())
 				interrupted := 0.0
 				if rng.IntN(50) == 0 {
-					interrupted = 1e6 * rng.Float64()
+					interrupted = math.Exp(14 * rng.Float64()) // up to 1 ms, and often about as long as a look
 				}
 				at := m.now
 				now, looked := m.read(w, rng.Float64(), interrupted)
@@ -83,7 +85,7 @@ func TestWatch_GoesByTheClockWhateverTheCounterDoes(t *testing.T) {
 				case at >= m.settled:
 					behind, ahead = 30, 100
 				case at >= m.right: // and a measurement that agrees with a false one
-					behind, ahead = 30+atomicx.WatchSpan/atomicx.WatchAgree/m.speed, 100+atomicx.WatchSpan/atomicx.WatchAgree/m.speed
+					behind, ahead = 30+agree/m.speed, 100+agree/m.speed
 				}
 				if now < at-behind || now > m.now+ahead {
 					t.Fatalf("%.0f ns, between %.0f and %.0f", now, at, m.now)
@@ -117,8 +119,44 @@ func TestWatch_GoesByTheClockWhateverTheCounterDoes(t *testing.T) {
 				m.speed = speed.Draw(t, "to")
 				m.disturbed()
 			},
+			"slew": func(t *rapid.T) {
+				m.speed = max(slowest, m.speed*(1+rapid.Float64Range(-0.02, 0.02).Draw(t, "by")))
+				m.disturbed()
+			},
 		})
 	})
+}
+
+// TestWatch_LooksUntilTwoMeasurementsAgree changes the speed of the counter: then a measurement differs from the one before, and as
+// long as the next one takes each call looks at the clock.
+func TestWatch_LooksUntilTwoMeasurementsAgree(t *testing.T) {
+	m, w := &machine{speed: 2}, atomicx.NewModelWatch()
+	looks, most := 0, 0
+	for i := range 100_000 {
+		if i == 50_000 {
+			m.speed, most = 2.2, 0
+		}
+		m.pass(1000)
+		if _, looked := m.read(w, 0.5, 0); looked {
+			looks++
+			most = max(most, looks)
+		} else {
+			looks = 0
+		}
+	}
+	require.GreaterOrEqual(t, float64(most), 4*atomicx.WatchSpan/(2.2*1033)) // the time from one to the next is 1033 ns
+	require.Zero(t, looks)
+}
+
+// TestWatch_LooksWhileTheSpeedDrifts has a counter that gets faster all the time, by a thousandth in each span.
+func TestWatch_LooksWhileTheSpeedDrifts(t *testing.T) {
+	m, w := &machine{speed: 2}, atomicx.NewModelWatch()
+	for range 100_000 {
+		m.pass(1000)
+		m.speed *= 1.000002
+		now, _ := m.read(w, 0.5, 0)
+		require.InDelta(t, m.now, now, 100)
+	}
 }
 
 // TestWatch_LeavesASlowCounterAlone has some for which a span would be longer than a millisecond.

@@ -36,7 +36,8 @@ func Latest() Start { return Start{kind: startLatest} }
 func At(off Offset) Start { return Start{kind: startAt, n: off} }
 
 // Since begins at the first record whose timestamp is t or later: of those that are there the one with the smallest offset,
-// and otherwise the next one. In a durable topic it may have to read some of them from the files, and fail with a *LoadError.
+// and otherwise the next one. A record that was published after t may be stamped a little before it (see Record): to be sure to find
+// that, take an earlier t. In a durable topic it may have to read some of them from the files, and fail with a *LoadError.
 func Since(t time.Time) Start {
 	n := t.UnixNano()
 	switch { // a time that does not fit lies before or after all timestamps

@@ -9,8 +9,9 @@ type Record struct {
 	Key, Value []byte
 	// Headers is the list of headers.
 	Headers Headers
-	// Timestamp is in nanoseconds since the Unix epoch. At append, 0 means the time of the append, to within a microsecond; any
-	// other value is kept as it is. On read it is never "unset".
+	// Timestamp is in nanoseconds since the Unix epoch. At append, 0 means the time of the append, to within a microsecond, or that of
+	// the batch that the record came to be in, which may have begun a little before it was handed over; any other value is kept as it
+	// is. On read it is never "unset".
 	Timestamp int64
 	// Offset is set on read.
 	Offset int64

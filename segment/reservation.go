@@ -176,7 +176,7 @@ func (l *Log) ReserveRun(r *Reservation, records, bytes, most int, now int64) er
 	}
 	l.reserved = true
 	r.seg, r.index, r.data, r.since = l.active, l.index, l.data, l.since
-	r.top, r.pos, r.last, r.end, r.most = l.top, l.pos, l.top-records, l.pos+bytes, most
+	r.top, r.pos, r.last, r.end, r.most = l.top, l.pos, l.top-records, l.pos+bytes, min(most, bytes) // see NextRun
 	r.fromTop, r.fromPos, r.value, r.fault = l.top, l.pos, l.pos, nil
 	return nil
 }

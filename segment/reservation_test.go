@@ -276,3 +276,17 @@ func TestReservation_AtTheEnd(t *testing.T) {
 	require.True(t, never.Over())
 	require.Nil(t, never.Next(0))
 }
+
+// A reservation whose records have no bound of their own refuses what would be too many bytes, also where their number does not fit an int.
+func TestReservation_NextRunWithoutMost(t *testing.T) {
+	for _, records := range []int{1, 2, 4, 8} {
+		for _, n := range []int{65, math.MaxInt/2 + 1, math.MaxInt/4 + 1, math.MaxInt - 1, math.MaxInt} {
+			l := segment.NewLog(segment.Config{})
+			var r segment.Reservation
+			require.NoError(t, l.ReserveRun(&r, 8, 64, math.MaxInt, 5))
+			require.Nil(t, r.NextRun(records, n), "%d of %d", records, n)
+			require.NotNil(t, r.Fault())
+			require.Zero(t, r.Records())
+		}
+	}
+}

@@ -85,6 +85,30 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
+// BenchmarkAppendEachLong measures records of a batch that goes over many segments: what one takes must not go by how many come after it.
+func BenchmarkAppendEachLong(b *testing.B) {
+	for _, n := range []int{100, 1000, 10_000, 100_000} {
+		b.Run(fmt.Sprintf("records=%d", n), func(b *testing.B) {
+			if testing.Short() && n > 10_000 {
+				b.Skip("takes long")
+			}
+			batch, buffer := make([]segment.Record, n), make([]byte, 256*n)
+			for i := range batch {
+				batch[i].Value = buffer[i*256:][:256]
+			}
+			l := segment.NewLog(segment.Config{SegmentBytes: 4 << 10})
+			b.ResetTimer()
+			for done := 0; done < b.N; done += n {
+				if _, err := l.AppendEach(batch, 1); err != nil {
+					b.Fatal(err)
+				}
+				l.Publish()
+				retain(l, 3)
+			}
+		})
+	}
+}
+
 // warm lets the log go round once, so that all its memory has been touched.
 func warm(l *segment.Log) {
 	for range 6 << 10 {

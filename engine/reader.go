@@ -60,8 +60,8 @@ func (r *Reader) NextBatch(ctx context.Context, dst []Record) (int, error) {
 
 // NextRun is NextValues for records of one size, as Reservation.NextRun makes them: it returns the values of at most so many, one behind the
 // other, and how many they are, so that each has len(values)/n bytes. It ends where a record has a value of another size, or a key, headers
-// or a timestamp of its own; such a one comes alone, as does one with a nil value. It returns at least one, or none with an error, or
-// none at once if most is not above 0.
+// or a timestamp of its own; such a one comes alone, as does one with a nil value (an empty key is none here). It returns at least one, or
+// none with an error, or none at once if most is not above 0.
 func (r *Reader) NextRun(ctx context.Context, most int) (values []byte, n int, err error) {
 	values, n, err = r.r.NextRun(ctx, most)
 	if err != nil {

@@ -20,7 +20,8 @@ func (l *Log) Sealed() bool { return l.committed.Load()&sealedBit != 0 }
 func (l *Log) Segments() int { return len(l.dir.Load().segs) }
 
 // Bytes returns how many bytes the segments hold of what is published, as Retained counts them, so that nobody has to note it for each
-// batch.
+// batch. A place is never changed, and Unstage corrects the size of a segment only where it takes off all places behind it; so what a
+// directory says lies between two of its segments is right for as long as somebody has it.
 func (l *Log) Bytes() int64 {
 	for {
 		c := l.committed.Load() // before the directory; pairs with the CAS in Publish

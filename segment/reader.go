@@ -377,8 +377,8 @@ func (r *Reader) nextValues(dst [][]byte) (n int) {
 }
 
 // NextRun returns the values of as many records of the window, at most so many, as have values of one size and neither key nor headers nor
-// a timestamp of their own: one behind the other as they lie there, and how many. One that has more, or a nil value, comes alone. It
-// returns none if there is none in the window, or most is not above 0.
+// a timestamp of their own: one behind the other as they lie there, and how many. One that has more, or a nil value, comes alone; an empty
+// key is none here. It returns none if there is none in the window, or most is not above 0.
 func (r *Reader) NextRun(most int) (values []byte, n int) {
 	if most = int(min(uint64(max(most, 0)), r.limit-r.pos)); most == 0 {
 		return nil, 0

@@ -72,7 +72,7 @@ func (r *Reservation) Next(n int) []byte {
 // returns. If there is no room for all of them it adds none.
 func (r *Reservation) NextRun(records, n int) []byte {
 	start, top := r.pos, r.top
-	// Both are below 2^31 when they are multiplied; a division would take 4 ns.
+	// Both are below 2^31 when they are multiplied, since most is not above the bytes there were; a division would take 4 ns.
 	if records < 1 || records > top-r.last || uint(n) > uint(r.most) || uint64(records)*uint64(n) > uint64(r.end-start) {
 		return r.refuse(records, n)
 	}

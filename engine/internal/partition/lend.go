@@ -42,7 +42,7 @@ import (
 // handed over before is in the log. What it hands over later comes behind what it has appended, also while that is not
 // visible yet, since offsets are given out when a record is staged.
 //
-// Visible soon. What is appended directly is visible after directBatch records of that producer, or at the next look of the
+// Visible soon. What is appended directly is visible after directMost records of that producer, or at the next look of the
 // goroutine that finds nothing new, or at its next look but leaveMax at the latest: it publishes before it does anything
 // else with the role. It does not sleep or end while something is not visible, since it looks at direct, with the role,
 // before it looks at the ring, and puts nothing on offer between that and its sleep or end. It is awake, or has its token, from before

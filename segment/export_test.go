@@ -14,6 +14,15 @@ func (l *Log) Bases() []uint64 {
 	return bases
 }
 
+// OldestBase returns the base of the oldest segment or, if there is none, an offset below which none begins from now on.
+func (l *Log) OldestBase() uint64 {
+	next := l.Committed() // before the directory
+	if segs := l.dir.Load().segs; len(segs) > 0 {
+		return segs[0].base
+	}
+	return next
+}
+
 // Active returns something that tells one active segment from the next.
 func (l *Log) Active() any { return l.active }
 

@@ -190,72 +190,63 @@ func BenchmarkReaderNext(b *testing.B) {
 	}
 }
 
-// BenchmarkReaderNextEach reads windows of records and looks at each.
-func BenchmarkReaderNextEach(b *testing.B) {
+// walk benchmarks a way to read records of each size again and again, 256 at a time: what way returns reads some and looks at each.
+func walk(b *testing.B, way func(size int) func(r *segment.Reader) int) {
 	for _, size := range []int{64, 1024} {
 		b.Run(fmt.Sprintf("size=%dB", size), func(b *testing.B) {
 			b.ReportAllocs()
-			l := fill(b, 3<<20/size, size)
-			r := l.NewReader()
-			recs := make([]segment.Record, 256)
+			r, read := fill(b, 3<<20/size, size).NewReader(), way(size)
 			b.ResetTimer()
 			for n := 0; n < b.N; {
-				k := r.NextEach(recs)
+				k := read(r)
 				if k == 0 && r.Refill() != segment.Ready {
 					r.Seek(0)
-				}
-				for i := range recs[:k] {
-					sink += recs[i].Value[0]
 				}
 				n += k
 			}
 		})
 	}
+}
+
+// BenchmarkReaderNextEach reads windows of records and looks at each.
+func BenchmarkReaderNextEach(b *testing.B) {
+	recs := make([]segment.Record, 256)
+	walk(b, func(int) func(*segment.Reader) int {
+		return func(r *segment.Reader) int {
+			n := r.NextEach(recs)
+			for i := range recs[:n] {
+				sink += recs[i].Value[0]
+			}
+			return n
+		}
+	})
 }
 
 // BenchmarkReaderNextValues is BenchmarkReaderNextEach for values alone.
 func BenchmarkReaderNextValues(b *testing.B) {
-	for _, size := range []int{64, 1024} {
-		b.Run(fmt.Sprintf("size=%dB", size), func(b *testing.B) {
-			b.ReportAllocs()
-			l := fill(b, 3<<20/size, size)
-			r := l.NewReader()
-			values := make([][]byte, 256)
-			b.ResetTimer()
-			for n := 0; n < b.N; {
-				k := r.NextValues(values)
-				if k == 0 && r.Refill() != segment.Ready {
-					r.Seek(0)
-				}
-				for i := range values[:k] {
-					sink += values[i][0]
-				}
-				n += k
+	values := make([][]byte, 256)
+	walk(b, func(int) func(*segment.Reader) int {
+		return func(r *segment.Reader) int {
+			n := r.NextValues(values)
+			for i := range values[:n] {
+				sink += values[i][0]
 			}
-		})
-	}
+			return n
+		}
+	})
 }
 
 // BenchmarkReaderNextRun is BenchmarkReaderNextValues for values of one size, as they lie.
 func BenchmarkReaderNextRun(b *testing.B) {
-	for _, size := range []int{64, 1024} {
-		b.Run(fmt.Sprintf("size=%dB", size), func(b *testing.B) {
-			b.ReportAllocs()
-			l := fill(b, 3<<20/size, size)
-			r := l.NewReader()
-			b.ResetTimer()
-			for n := 0; n < b.N; {
-				run, k := r.NextRun(256)
-				if k == 0 && r.Refill() != segment.Ready {
-					r.Seek(0)
-				}
-				for i := 0; i < len(run); i += size {
-					sink += run[i]
-				}
-				n += k
+	walk(b, func(size int) func(*segment.Reader) int {
+		return func(r *segment.Reader) int {
+			run, n := r.NextRun(256)
+			for i := 0; i < len(run); i += size {
+				sink += run[i]
 			}
-		})
-	}
+			return n
+		}
+	})
 }
 
 // BenchmarkRefill measures a look that finds nothing new, and a look at a window.

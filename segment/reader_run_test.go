@@ -5,46 +5,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 
 	"github.com/leatlog/leat/segment"
 )
-
-// runOf returns how long the run is that begins a window of these records.
-func runOf(window []modelRecord, most int) (n int) {
-	for n < min(len(window), most) {
-		r := &window[n]
-		value := r.rec.Value
-		if value == nil || len(value) != len(window[0].rec.Value) || r.size != int64(len(value))+segment.EntryBytes {
-			break // it has no value, or another size, or more than that
-		}
-		n++
-	}
-	return max(n, min(1, len(window), most))
-}
-
-// nextRun is nextEach for values of one size.
-func (x *machine) nextRun(t *rapid.T) {
-	r := x.reader(t)
-	most := rapid.IntRange(-1, 12).Draw(t, "most")
-	var window []modelRecord
-	for i := range r.r.Window() {
-		window = append(window, *x.m.at(r.pos + uint64(i)))
-	}
-	values, n := r.r.NextRun(most)
-	require.Equal(t, runOf(window, max(most, 0)), n)
-	require.Equal(t, len(window)-n, r.r.Window())
-	require.Equal(t, len(values), cap(values))
-	for i, m := range window[:n] {
-		rec := m.rec
-		size := len(values) / n
-		v := values[i*size : (i+1)*size : (i+1)*size]
-		require.Equal(t, rec.Value, v) // also whether it is nil
-		rec.Value = v                  // what it keeps is the view
-		r.held, r.want = append(r.held, rec), append(r.want, r.pos)
-		r.pos++
-	}
-}
 
 // NextRun ends where a record has a value of another size, or more than that, and at the end of a segment.
 func TestReader_NextRun(t *testing.T) {

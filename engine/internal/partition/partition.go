@@ -137,19 +137,19 @@ type appender struct {
 	roomRecords int64 // how many records may be appended before the limits are looked at again
 	roomBytes   int64 // how many bytes
 
-	watch   atomicx.Watch
-	now     int64  // the stamp of the present batch, by it
-	waited  bool   // somebody waits for each entry of the last batch
-	batch   int    // how many records an Appender has staged since it was given the role or last published; see Append
-	crowd   int64  // how many waiting handlers it has counted in Config.Crowd
-	hot     int    // direct appends in a row that came close together; less if the goroutine was of no use the last time
-	cool    int    // how often in a row it was of no use: see rest
-	keen    int    // how many appends that were looked at were followed by the next one at once: see pace
-	from    uint64 // where the log ended when the goroutine was given the role
-	quiet   int    // drains in a row by publishers that have met nobody
-	lost    int    // how many records the last commit has counted as failed
-	known   int    // how many entries the last drain took, and how many waited by then, of a partition with files
-	direct  bool   // a publisher has appended with the role on loan since the goroutine had it
+	watch   atomicx.Watch // the engine's clock, as the holder reads it
+	now     int64         // the stamp of the present batch, by it
+	waited  bool          // somebody waits for each entry of the last batch
+	batch   int           // how many records an Appender has staged since it was given the role or last published; see Append
+	crowd   int64         // how many waiting handlers it has counted in Config.Crowd
+	hot     int           // direct appends in a row that came close together; less if the goroutine was of no use the last time
+	cool    int           // how often in a row it was of no use: see rest
+	keen    int           // how many appends that were looked at were followed by the next one at once: see pace
+	from    uint64        // where the log ended when the goroutine was given the role
+	quiet   int           // drains in a row by publishers that have met nobody
+	lost    int           // how many records the last commit has counted as failed
+	known   int           // how many entries the last drain took, and how many waited by then, of a partition with files
+	direct  bool          // a publisher has appended with the role on loan since the goroutine had it
 	results []result
 
 	age    ageState

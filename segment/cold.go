@@ -43,7 +43,7 @@ var ErrCold = errors.New("segment: records are not what was announced")
 //
 // # Proof
 //
-// Publication. The loader fills a block that nobody else has, puts it into the segment, sets explicit if need be, and then
+// Publication. The loader fills a block that nobody else has, puts it into the segment, marks it if need be, and then
 // stores nil in cold. A reader touches the block only after it has loaded nil, so everything that was written before the store
 // synchronizes before its reads. What the reader has to know beside the block (base, baseTime, end, newest, upTo) was there
 // before the segment was in the directory, and does not change.
@@ -155,15 +155,13 @@ func (s *segment) thaw() error {
 	if s.cold.Load() == nil {
 		return nil // somebody else has
 	}
-	b, explicit, err := s.fill(c.load)
+	b, holds, err := s.fill(c.load)
 	if err != nil {
 		return err
 	}
 	atomicx.Writes(unsafe.Pointer(&s.block))
 	s.block = b
-	if explicit {
-		s.explicit.Store(true)
-	}
+	s.mark(holds)
 	s.cold.Store(nil) // publishes the block; pairs with the Load in warm
 	return nil
 }
@@ -171,8 +169,8 @@ func (s *segment) thaw() error {
 // full is a pool that has nothing.
 var full = &Pool{max: maxBlockBytes, used: maxBlockBytes}
 
-// fill returns the block for s, filled by load. It is the active segment of a log of its own, which has no memory beside it.
-func (s *segment) fill(load func(to *Log) error) (b block, explicit bool, err error) {
+// fill returns the block for s, filled by load, and what it holds. It is the active segment of a log of its own, which has no memory beside it.
+func (s *segment) fill(load func(to *Log) error) (b block, holds uint32, err error) {
 	end := s.end.Load()
 	b = blockOf(make([]entry, s.own/EntryBytes), 0)
 	into := &segment{base: s.base, baseTime: s.baseTime, block: b}
@@ -183,11 +181,11 @@ func (s *segment) fill(load func(to *Log) error) (b block, explicit bool, err er
 	l.extend(into)
 	switch err := load(l); {
 	case errors.Is(err, ErrNoMemory): // there is more than there should be
-		return block{}, false, errors.Join(ErrCold, err)
+		return block{}, 0, errors.Join(ErrCold, err)
 	case err != nil:
-		return block{}, false, err
+		return block{}, 0, err
 	case l.active != into || l.published != s.base || l.next != end:
-		return block{}, false, ErrCold
+		return block{}, 0, ErrCold
 	}
-	return b, l.explicit > 0, nil
+	return b, into.holds.Load(), nil
 }

@@ -101,7 +101,7 @@ func (l *Log) unroll(kept int) {
 	l.leave()
 	if s := l.last(kept); s != nil && s.end.Load() != l.published { // a cold one ends there
 		n := int(l.published - s.base)
-		bytes := int64(s.block.start(n)) + int64(n)*EntryBytes
+		bytes := int64(s.start(n)) + int64(n)*EntryBytes
 		l.ended += bytes - s.bytes
 		s.bytes = bytes
 		s.end.Store(l.published)
@@ -122,12 +122,14 @@ func (l *Log) last(n int) *segment {
 
 // rewind takes all records of the active segment but the first n off it again.
 func (l *Log) rewind(s *segment, n int) {
-	l.pos, l.top = s.block.start(n), len(l.index)-n
+	l.pos, l.top = s.start(n), len(l.index)-n
 	l.explicit = 0
-	for i := range n {
-		if s.block.entry(i).stamp&flagHasTimestamp != 0 {
+	for i := 0; i < n; {
+		e := s.block.entry(i)
+		if e.stamp&flagHasTimestamp != 0 {
 			l.noteExplicit(s.timestamp(i))
 		}
+		i += e.records()
 	}
 }
 

@@ -13,6 +13,9 @@
 //
 //	a block    [record bytes ->            free             <- index entries]
 //
+// An index entry says where a record ends, when it was appended and what it has, so a record is found by its offset without a search.
+// Of a run, records that are made at once and are values of one size, one entry in 16 is written and read; see entry.
+//
 // # Appending
 //
 // One goroutine at a time has the appender's role. Reserve stages a record and gives the place for its bytes, Append copies

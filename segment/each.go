@@ -31,13 +31,19 @@ func (l *Log) appendPlain(rs []Record, now int64) (n int) {
 		if uint64(now-l.baseTime) > maxSince {
 			return 0
 		}
-		since = uint64(now-l.baseTime) << flagBits
+		since = uint64(now-l.baseTime) << stampBits
 	}
 	top, pos, data, index := l.top, l.pos, l.data, l.index
-	if k, values := beside(rs, top*EntryBytes-pos); k >= fewBeside {
-		n, pos = k, enterRun(index[top-k:top], rs, pos, since|flagNilKey)
+	if k, values, each := beside(rs, top*EntryBytes-pos); k >= fewBeside {
+		n = k
+		if each >= 0 {
+			l.active.mark(holdsRows)
+			top, pos = enterRows(index, top, pos, k, each, since)
+		} else {
+			pos = enterEach(index[top-k:top], rs, pos, since|flagNilKey)
+			top -= k
+		}
 		copy(data[l.pos:pos], values)
-		top -= k
 	}
 	for ; n < len(rs); n++ {
 		r := &rs[n]
@@ -79,12 +85,14 @@ const fewBeside = 4 // fewer values are copied one by one
 
 // beside returns how many of the first records are values alone that lie one behind the other in the caller's memory, as they do if they were
 // made in one buffer, and all of these: they will lie so in the segment as well, and can be copied together. They fit room, entries included.
-// It does not look much further than that, since what does not fit will be looked at again for the next segment.
-func beside(rs []Record, room int) (n int, values []byte) {
+// each is the size of one, or negative if they differ. It does not look much further than that, since what does not fit will be looked at
+// again for the next segment.
+func beside(rs []Record, room int) (n int, values []byte, each int) {
 	if values = rs[0].Value; values == nil || atomicx.Exploring {
-		return 0, nil
+		return 0, nil, 0
 	}
-	end, most := 0, min(cap(values), room)
+	end, most, same := 0, min(cap(values), room), true
+	each = len(values)
 	for i := range rs {
 		r := &rs[i]
 		v := r.Value
@@ -92,6 +100,7 @@ func beside(rs []Record, room int) (n int, values []byte) {
 		if r.Timestamp != 0 || len(r.Headers.raw) > 0 || r.Key != nil || len(v) > most-end || address(v) != address(values)+uintptr(end) {
 			break
 		}
+		same = same && len(v) == each
 		end += len(v)
 		n++
 	}
@@ -99,15 +108,18 @@ func beside(rs []Record, room int) (n int, values []byte) {
 		n--
 		end -= len(rs[n].Value)
 	}
-	return n, values[:end]
+	if !same {
+		each = -1
+	}
+	return n, values[:end], each
 }
 
 // address returns where b begins, to be compared only.
 func address(b []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(b))) }
 
-// enterRun writes as many index entries as there are, from the last one down, for values alone whose bytes begin at pos, and returns where
+// enterEach writes as many index entries as there are, from the last one down, for values alone whose bytes begin at pos, and returns where
 // they end.
-func enterRun(index []entry, rs []Record, pos int, stamp uint64) (end int) {
+func enterEach(index []entry, rs []Record, pos int, stamp uint64) (end int) {
 	for i := range rs[:len(index)] {
 		e := &index[len(index)-1-i]
 		atomicx.Writes(unsafe.Pointer(e))

@@ -58,8 +58,17 @@ func TestAppendEach_IsAppendOfEach(t *testing.T) {
 			now += rapid.SampledFrom([]int64{0, 1, -1, 1000, 1 << 57}).Draw(t, "later")
 			y := layout{buffer: buffer}
 			batch := make([]segment.Record, rapid.IntRange(1, 40).Draw(t, "records"))
+			uniform := 0
+			if rapid.Bool().Draw(t, "uniform") {
+				uniform = rapid.IntRange(0, len(batch)).Draw(t, "of one size")
+			}
 			for i := range batch {
 				r := &batch[i]
+				if i < uniform {
+					r.Value = buffer[y.at : y.at+20]
+					y.at += 20
+					continue
+				}
 				if rapid.IntRange(0, 9).Draw(t, "keyed") == 0 {
 					r.Key = y.take(t, "key")
 				}
@@ -97,6 +106,15 @@ func TestAppendEach_IsAppendOfEach(t *testing.T) {
 		records, bytes, segments := all.Retained()
 		wantRecords, wantBytes, wantSegments := single.Retained()
 		require.Equal(t, []any{wantRecords, wantBytes, wantSegments}, []any{records, bytes, segments})
+		first, next := all.Snapshot()
+		require.Equal(t, wantRecords, int64(next-first))
+		for off := first; off < next; off += rapid.Uint64Range(1, 20).Draw(t, "further") {
+			require.Equal(t, readFrom(t, single, off), readFrom(t, all, off))
+			want, _ := single.TimeOf(off)
+			got, _ := all.TimeOf(off)
+			require.Equal(t, want, got)
+			require.Equal(t, single.Since(want), all.Since(want))
+		}
 		got, want := all.NewReader(), single.NewReader()
 		for {
 			state := want.Refill()

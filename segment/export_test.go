@@ -89,3 +89,11 @@ func (l *Log) Find(off uint64) Stale { return Stale{l.dir.Load().find(off)} }
 func (s Stale) Pin() bool  { return s.s.pin() }
 func (s Stale) Unpin()     { s.s.unpin() }
 func (s Stale) Keep() bool { return s.s.keep() }
+
+// Entries returns how many entries the active segment has: fewer than records where there are rows.
+func (l *Log) Entries() (n int) {
+	for i := 0; i < len(l.index)-l.top; n++ {
+		i += l.active.block.entry(i).records()
+	}
+	return n
+}

@@ -53,7 +53,7 @@ func (s *segment) bytesOf(n int) (bytes int64, ok bool) {
 	if !s.pin() {
 		return 0, false
 	}
-	bytes = int64(s.memory().start(n)) + int64(n)*EntryBytes
+	bytes = int64(s.start(n)) + int64(n)*EntryBytes
 	s.unpin()
 	return bytes, true
 }
@@ -204,7 +204,7 @@ func (l *Log) search(t int64, first, next uint64) (uint64, error) {
 
 // search returns the first of the records [lo, hi) whose timestamp is t or later, or hi. The segment is pinned.
 func (s *segment) search(t int64, lo, hi int) int {
-	if !s.explicit.Load() { // before their Publish; see the Store in Reserve
+	if s.holds.Load()&holdsTimes == 0 { // before their Publish; see mark
 		return lo + sort.Search(hi-lo, func(i int) bool { return s.appendTime(lo+i) >= t })
 	}
 	for lo < hi && s.timestamp(lo) < t {

@@ -236,7 +236,7 @@ func (l *Log) at(now int64) bool {
 		if since > maxSince {
 			return false
 		}
-		l.newest, l.since = now, since<<flagBits
+		l.newest, l.since = now, since<<stampBits
 	}
 	return true
 }
@@ -302,11 +302,11 @@ func (l *Log) reserve(s Shape, now int64) (dst []byte, err error) {
 		}
 	}
 	l.newest = now
-	l.since = uint64(now-l.baseTime) << flagBits
+	l.since = uint64(now-l.baseTime) << stampBits
 	dst = l.stage(k, n, l.since|flags)
 	if s.Timestamp != 0 {
 		if l.explicit == 0 {
-			l.active.explicit.Store(true) // before the Publish of this record; pairs with the Load in search
+			l.active.mark(holdsTimes)
 		}
 		l.noteExplicit(s.Timestamp)
 		binary.LittleEndian.PutUint64(dst, uint64(s.Timestamp))

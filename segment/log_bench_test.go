@@ -190,12 +190,26 @@ func BenchmarkReaderNext(b *testing.B) {
 	}
 }
 
-// walk benchmarks a way to read records of each size again and again, 256 at a time: what way returns reads some and looks at each.
+// fillRuns is fill with so many records in each run.
+func fillRuns(b *testing.B, records, size, run int) *segment.Log {
+	l := segment.NewLog(segment.Config{})
+	for n := 0; n < records; n += run {
+		var r segment.Reservation
+		require.NoError(b, l.ReserveRun(&r, run, run*size, size, int64(n)))
+		clear(r.NextRun(run, size))
+		require.True(b, l.StageRun(&r))
+	}
+	require.NoError(b, l.Publish())
+	return l
+}
+
+// walk benchmarks a way to read records of each size again and again, 256 at a time: what way returns reads some and looks at each. They
+// were appended one by one, or in runs.
 func walk(b *testing.B, way func(size int) func(r *segment.Reader) int) {
-	for _, size := range []int{64, 1024} {
-		b.Run(fmt.Sprintf("size=%dB", size), func(b *testing.B) {
+	for _, c := range []struct{ size, run int }{{64, 1}, {64, 16}, {64, 256}, {1024, 1}, {1024, 256}} {
+		b.Run(fmt.Sprintf("size=%dB/run=%d", c.size, c.run), func(b *testing.B) {
 			b.ReportAllocs()
-			r, read := fill(b, 3<<20/size, size).NewReader(), way(size)
+			r, read := fillRuns(b, 3<<20/c.size, c.size, c.run).NewReader(), way(c.size)
 			b.ResetTimer()
 			for n := 0; n < b.N; {
 				k := read(r)

@@ -1,7 +1,6 @@
 package segment
 
 import (
-	"encoding/binary"
 	"unsafe"
 
 	"github.com/leatlog/leat/internal/atomicx"
@@ -70,11 +69,12 @@ type Reader struct {
 	seg      *segment
 	index    []entry
 	data     []byte
-	at       int // of the next record's entry in index
+	at       int // of the entry in index that the next record has
 	start    int // of its bytes in data
 	baseTime int64
 
 	partition int32 // immutable after Init
+	behind    int32 // how many records of its row are before the next record
 
 	err error // what the last Unreadable was for
 }
@@ -216,8 +216,22 @@ func (r *Reader) enter(s *segment) {
 	i := int(r.pos - s.base)
 	b := s.memory()
 	r.seg, r.index, r.data, r.baseTime = s, b.index, b.data, s.baseTime
-	r.at = len(r.index) - 1 - i
-	r.start = b.start(i)
+	r.at, r.behind = len(r.index)-1-i, 0
+	r.start = s.start(i)
+	if s.holds.Load()&holdsRows != 0 {
+		_, first := s.covering(i)
+		r.behind = int32(i - first)
+		r.at += i - first
+	}
+}
+
+// step moves behind n more records of the entry at r.at, which is for so many and whose bytes of these end at start.
+func (r *Reader) step(n, records, start int) {
+	r.pos += uint64(n)
+	r.start = start
+	if r.behind += int32(n); int(r.behind) == records {
+		r.at, r.behind = r.at-records, 0
+	}
 }
 
 // Prefetch has the processor fetch the next record's entry and bytes, both at once: where another processor has just
@@ -230,232 +244,4 @@ func (r *Reader) Prefetch() {
 	if r.start < len(r.data) {
 		atomicx.Prefetch(unsafe.Pointer(&r.data[r.start]))
 	}
-}
-
-// NextEach sets as many of recs as there are records in the window, in order, and returns how many. What most logs are full of comes
-// first and costs least: values alone, then what has a key, then all else.
-func (r *Reader) NextEach(recs []Record) (n int) {
-	recs = recs[:min(uint64(len(recs)), r.limit-r.pos)]
-	if len(recs) > 0 {
-		n = r.nextBare(recs)
-	}
-	if n < len(recs) {
-		n += r.nextPlain(recs[n:])
-	}
-	for ; n < len(recs); n++ {
-		r.Next(&recs[n])
-	}
-	return n
-}
-
-// nextBare is NextEach up to the first record that is not a value alone. The window has a record for each of recs, and there is one.
-//
-// It steps through recs and the index by pointers: the processor's registers then do for all that it needs, and a record takes 1.8 ns
-// instead of 2.5. run has as many entries as recs has records, and no step is made from the last one; so each pointer stays inside
-// its slice.
-func (r *Reader) nextBare(recs []Record) int {
-	off, start, data, base, partition := int64(r.pos), uint64(r.start), r.data, r.baseTime, r.partition
-	run := r.index[r.at+1-len(recs) : r.at+1]
-	e, rec, last := &run[len(run)-1], &recs[0], &recs[len(run)-1]
-	for {
-		atomicx.Reads(unsafe.Pointer(e))
-		span, stamp := e.span, e.stamp
-		if stamp&(1<<flagBits-1) != flagNilKey {
-			break
-		}
-		end := span >> 32
-		if atomicx.Exploring && end > start {
-			atomicx.Reads(unsafe.Pointer(&data[start]))
-		}
-		rec.Timestamp = base + int64(stamp>>flagBits)
-		rec.Offset = off
-		rec.Partition = partition
-		if rec.Key != nil { // to look costs less than to store
-			rec.Key = nil
-		}
-		if rec.Headers.raw != nil {
-			rec.Headers.raw = nil
-		}
-		rec.Value = data[start:end:end]
-		start = end
-		off++
-		if rec == last {
-			break
-		}
-		rec = (*Record)(unsafe.Add(unsafe.Pointer(rec), unsafe.Sizeof(*rec)))
-		e = (*entry)(unsafe.Add(unsafe.Pointer(e), -EntryBytes))
-	}
-	n := int(uint64(off) - r.pos)
-	r.pos, r.at, r.start = uint64(off), r.at-n, int(start)
-	return n
-}
-
-// nextPlain is NextEach up to the first record that has headers or a timestamp of its own. The window has a record for each of recs.
-func (r *Reader) nextPlain(recs []Record) (n int) {
-	off, at, start, index, data := r.pos, r.at, r.start, r.index, r.data
-	partition, base := r.partition, r.baseTime
-	for ; n < len(recs); n++ {
-		e := &index[at]
-		atomicx.Reads(unsafe.Pointer(e))
-		span, stamp := e.span, e.stamp
-		if stamp&(flagHasHeaders|flagHasTimestamp) != 0 {
-			break
-		}
-		end := int(span >> 32)
-		k := start + int(uint32(span))
-		if atomicx.Exploring && end > start {
-			atomicx.Reads(unsafe.Pointer(&data[start]))
-		}
-		rec := &recs[n]
-		rec.Key, rec.Value = data[start:k:k], data[k:end:end]
-		if stamp&(flagNilKey|flagNilValue) != 0 {
-			if stamp&flagNilKey != 0 {
-				rec.Key = nil
-			}
-			if stamp&flagNilValue != 0 {
-				rec.Value = nil
-			}
-		}
-		if rec.Headers.raw != nil {
-			rec.Headers.raw = nil
-		}
-		rec.Timestamp = base + int64(stamp>>flagBits)
-		rec.Offset = int64(off)
-		rec.Partition = partition
-		start = end
-		at--
-		off++
-	}
-	r.pos, r.at, r.start = off, at, start
-	return n
-}
-
-// NextValues is NextEach for who wants the values alone: nil where there is none. It takes 1.6 ns for one, and what it sets takes a quarter
-// of the memory.
-func (r *Reader) NextValues(dst [][]byte) (n int) {
-	dst = dst[:min(uint64(len(dst)), r.limit-r.pos)]
-	for n < len(dst) {
-		if n += r.nextValues(dst[n:]); n == len(dst) {
-			break
-		}
-		var rec Record
-		r.Next(&rec)
-		dst[n] = rec.Value
-		n++
-	}
-	return n
-}
-
-// nextValues is NextValues up to the first record that has headers, a timestamp of its own, or a nil value. The window has a record for
-// each of dst, and there is one. It steps by pointers, as nextBare does and as safely: a record takes 1.4 ns instead of 1.85.
-func (r *Reader) nextValues(dst [][]byte) (n int) {
-	start, data := uint64(r.start), r.data
-	run := r.index[r.at+1-len(dst) : r.at+1]
-	e, value, last := &run[len(run)-1], &dst[0], &dst[len(run)-1]
-	first := e
-	for {
-		atomicx.Reads(unsafe.Pointer(e))
-		if e.stamp&(flagHasHeaders|flagHasTimestamp|flagNilValue) != 0 {
-			n = int(uintptr(unsafe.Pointer(first))-uintptr(unsafe.Pointer(e))) / EntryBytes
-			break
-		}
-		end := e.span >> 32
-		if atomicx.Exploring && end > start {
-			atomicx.Reads(unsafe.Pointer(&data[start]))
-		}
-		*value = data[start+uint64(uint32(e.span)) : end : end]
-		start = end
-		if value == last {
-			n = len(run)
-			break
-		}
-		value = (*[]byte)(unsafe.Add(unsafe.Pointer(value), unsafe.Sizeof(*value)))
-		e = (*entry)(unsafe.Add(unsafe.Pointer(e), -EntryBytes))
-	}
-	r.pos, r.at, r.start = r.pos+uint64(n), r.at-n, int(start)
-	return n
-}
-
-// NextRun returns the values of as many records of the window, at most so many, as have values of one size and neither key nor headers nor
-// a timestamp of their own: one behind the other as they lie there, and how many. One that has more, or a nil value, comes alone; an empty
-// key is none here. It returns none if there is none in the window, or most is not above 0.
-func (r *Reader) NextRun(most int) (values []byte, n int) {
-	if most = int(min(uint64(max(most, 0)), r.limit-r.pos)); most == 0 {
-		return nil, 0
-	}
-	start := uint64(r.start)
-	run := r.index[r.at+1-most : r.at+1]
-	atomicx.Reads(unsafe.Pointer(&run[most-1]))
-	each, span := run[most-1].span-start<<32, start<<32 // where each ends if all are as long as the first and have no key
-	for i := most - 1; i >= 0; i-- {
-		e := &run[i]
-		atomicx.Reads(unsafe.Pointer(e))
-		if span += each; e.span != span || uint32(span) != 0 || e.stamp&(flagHasHeaders|flagHasTimestamp|flagNilValue) != 0 {
-			break
-		}
-		n++
-	}
-	if n == 0 {
-		var rec Record
-		r.Next(&rec)
-		return rec.Value, 1
-	}
-	end := int(run[most-n].span >> 32)
-	if atomicx.Exploring {
-		for at := start; at < uint64(end); at += each >> 32 {
-			atomicx.Reads(unsafe.Pointer(&r.data[at]))
-		}
-	}
-	r.pos, r.at, r.start = r.pos+uint64(n), r.at-n, end
-	return r.data[start:end:end], n
-}
-
-// Next sets rec to the next record of the window, or returns false at the window's end.
-func (r *Reader) Next(rec *Record) bool {
-	off := r.pos
-	if off == r.limit {
-		return false
-	}
-	e := &r.index[r.at]
-	atomicx.Reads(unsafe.Pointer(e))
-	span, stamp := e.span, e.stamp
-	end := int(span >> 32)
-	b := r.data[r.start:end:end]
-	if atomicx.Exploring && len(b) > 0 {
-		atomicx.Reads(unsafe.Pointer(&b[0]))
-	}
-	r.start = end
-	r.at--
-	r.pos = off + 1
-
-	var headers []byte
-	timestamp := r.baseTime + int64(stamp>>flagBits)
-	if stamp&(flagHasHeaders|flagHasTimestamp) != 0 {
-		if stamp&flagHasTimestamp != 0 {
-			timestamp = int64(binary.LittleEndian.Uint64(b))
-			b = b[timestampBytes:]
-		}
-		if stamp&flagHasHeaders != 0 {
-			h := int(binary.LittleEndian.Uint32(b)) + headersLenBytes
-			headers = b[headersLenBytes:h:h]
-			b = b[h:]
-		}
-	}
-	k := int(uint32(span))
-	key, value := b[:k:k], b[k:]
-	if stamp&flagNilKey != 0 {
-		key = nil
-	}
-	if stamp&flagNilValue != 0 {
-		value = nil
-	}
-	rec.Key = key
-	rec.Value = value
-	if headers != nil || rec.Headers.raw != nil {
-		rec.Headers.raw = headers
-	}
-	rec.Timestamp = timestamp
-	rec.Offset = int64(off)
-	rec.Partition = r.partition
-	return true
 }

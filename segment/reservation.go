@@ -31,6 +31,7 @@ type Reservation struct {
 
 	fromTop, fromPos int // where they began
 	value            int // where the value of the newest record begins
+	runTop           int // top where the newest record may be in a row
 
 	fault *OverrunError // the first Next that was refused
 }
@@ -69,25 +70,19 @@ func (r *Reservation) Next(n int) []byte {
 }
 
 // NextRun is Next for so many records at once, at least one, that have n bytes each. Their values lie one behind the other in what it
-// returns. If there is no room for all of them it adds none.
+// returns. If there is no room for all of them it adds none. Their entries are those of rows, which is the least that there is to do.
 func (r *Reservation) NextRun(records, n int) []byte {
 	start, top := r.pos, r.top
 	// Both are below 2^31 when they are multiplied, since most is not above the bytes there were; a division would take 4 ns.
 	if records < 1 || records > top-r.last || uint(n) > uint(r.most) || uint64(records)*uint64(n) > uint64(r.end-start) {
 		return r.refuse(records, n)
 	}
-	run, end, stamp := r.index[top-records:top], start, r.since|flagNilKey
-	for i := len(run) - 1; i >= 0; i-- {
-		e := &run[i]
-		atomicx.Writes(unsafe.Pointer(e))
-		if atomicx.Exploring && n > 0 {
-			atomicx.Writes(unsafe.Pointer(&r.data[end]))
-		}
-		end += n
-		e.span, e.stamp = uint64(end)<<32, stamp
+	if records > 1 {
+		r.seg.mark(holdsRows)
 	}
-	r.top, r.pos, r.value = top-records, end, end-n
-	return r.data[start:end:end]
+	r.top, r.pos = enterRows(r.index, top, start, records, n, r.since)
+	r.runTop, r.value = r.top, r.pos-n
+	return r.data[start:r.pos:r.pos]
 }
 
 // NextKey is Next for a record with a key, which is copied. Nil and empty differ.
@@ -116,10 +111,33 @@ func (r *Reservation) Shrink(n int) {
 		r.refuse(1, n)
 		return
 	}
+	if n == r.pos-r.value {
+		return
+	}
+	if r.top == r.runTop {
+		r.single()
+	}
 	r.pos = r.value + n
 	e := &r.index[r.top]
 	atomicx.Writes(unsafe.Pointer(e))
 	e.span = uint64(r.pos)<<32 | uint64(uint32(e.span))
+}
+
+// single takes the newest record out of its row, if it is in one, and gives it an entry of its own.
+func (r *Reservation) single() {
+	row, _ := r.seg.covering(len(r.index) - 1 - r.top)
+	own := &r.index[r.top]
+	if row == own {
+		return
+	}
+	each := uint64(uint32(row.span))
+	if row.records() == 2 {
+		each = 0 // the one that is left has no key
+	}
+	atomicx.Writes(unsafe.Pointer(row))
+	row.span, row.stamp = uint64(r.value)<<32|each, row.stamp-1<<flagBits
+	atomicx.Writes(unsafe.Pointer(own))
+	own.span, own.stamp = uint64(r.pos)<<32, r.since|flagNilKey
 }
 
 // refuse notes the first record, or run of them, for which there was no room.
@@ -151,16 +169,22 @@ func (r *Reservation) End() { *r = Reservation{} }
 
 // MoveTo copies the records to a reservation that has room for them, and ends r.
 func (r *Reservation) MoveTo(to *Reservation) {
-	n, shift := r.Records(), to.pos-r.fromPos
+	shift := to.pos - r.fromPos
 	copy(to.data[to.pos:to.end], r.data[r.fromPos:r.pos])
-	for i := range n {
-		from, e := r.index[r.fromTop-1-i], &to.index[to.top-1-i]
-		atomicx.Writes(unsafe.Pointer(e))
-		e.span = uint64(int(from.span>>32)+shift)<<32 | uint64(uint32(from.span))
-		e.stamp = to.since | from.stamp&(1<<flagBits-1)
+	for n, top := 0, r.fromTop; top > r.top; top -= n {
+		e := &r.index[top-1]
+		if n = e.records(); n > 1 {
+			to.seg.mark(holdsRows)
+			to.top, to.pos = enterRows(to.index, to.top, to.pos, n, int(uint32(e.span)), to.since)
+			continue
+		}
+		to.top--
+		to.pos = int(e.span>>32) + shift
+		moved := &to.index[to.top]
+		atomicx.Writes(unsafe.Pointer(moved))
+		moved.span, moved.stamp = uint64(to.pos)<<32|uint64(uint32(e.span)), to.since|e.stamp&flagMask
 	}
-	to.top -= n
-	to.pos += r.Bytes()
+	to.value, to.runTop = to.pos-(r.pos-r.value), to.top
 	r.End()
 }
 
@@ -177,7 +201,7 @@ func (l *Log) ReserveRun(r *Reservation, records, bytes, most int, now int64) er
 	l.reserved = true
 	r.seg, r.index, r.data, r.since = l.active, l.index, l.data, l.since
 	r.top, r.pos, r.last, r.end, r.most = l.top, l.pos, l.top-records, l.pos+bytes, min(most, bytes) // see NextRun
-	r.fromTop, r.fromPos, r.value, r.fault = l.top, l.pos, l.pos, nil
+	r.fromTop, r.fromPos, r.value, r.runTop, r.fault = l.top, l.pos, l.pos, l.top, nil
 	return nil
 }
 

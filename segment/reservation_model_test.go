@@ -13,7 +13,8 @@ import (
 // reserve makes records in place. Now and then the segment ends before they are staged, so that they have to move, while whoever made
 // them goes on writing where they were.
 func (x *machine) reserve(t *rapid.T) {
-	records, size := rapid.IntRange(1, 5).Draw(t, "records"), rapid.SampledFrom([]int{0, 10, 60, 600, 5000}).Draw(t, "bytes")
+	records := rapid.OneOf(rapid.IntRange(1, 5), rapid.IntRange(6, 40)).Draw(t, "records")
+	size := rapid.SampledFrom([]int{0, 10, 60, 600, 5000}).Draw(t, "bytes")
 	x.now += rapid.SampledFrom([]int64{0, 0, 1, 5, -3}).Draw(t, "tick")
 	var r segment.Reservation
 	if !x.reserveRun(t, &r, records, size) {

@@ -8,45 +8,15 @@ import (
 	"github.com/leatlog/leat/internal/atomicx"
 )
 
-// entry is a record's place in the index of its block. Entry i is the one at index n-1-i of n.
-//
-// The record's bytes begin where the record before ends, and are
-//
-//	[timestamp 8] [length of headers 4] [headers] [key] [value]
-//
-// with the first only if flagHasTimestamp and the next two only if flagHasHeaders; integers are little endian.
-type entry struct {
-	span  uint64 // end of the record's bytes in the block << 32 | length of the key
-	stamp uint64 // append time, in ns after the segment's base time << flagBits | flags
-}
-
-const (
-	flagNilKey = 1 << iota
-	flagNilValue
-	flagHasHeaders
-	flagHasTimestamp
-
-	flagBits = 8
-
-	// EntryBytes is what each record takes in a segment beside its own bytes: the size of an index entry.
-	EntryBytes = 16
-
-	timestampBytes  = 8
-	headersLenBytes = 4
-
-	// besideBytes is the most that is stored beside a record's key, value and headers.
-	besideBytes = EntryBytes + timestampBytes + headersLenBytes
-
-	// maxSince is the longest time after its segment's base time that an entry can hold: 2.28 years.
-	maxSince = 1<<(64-flagBits) - 1
-)
-
 const (
 	// open is the end of a segment that still grows.
 	open = math.MaxUint64
 
 	pinsDead = 1 << 31 // no pin succeeds any more; the block is gone
 	pinsKept = 1 << 30 // a view without a pin is out: the block must never be reused
+
+	holdsTimes = 1 << 0 // records with a timestamp of their own
+	holdsRows  = 1 << 1 // rows
 )
 
 // segment is the records of the offsets [base, end) in one block: record bytes grow from the bottom up, index entries from
@@ -63,6 +33,7 @@ const (
 //	end   stored by the appender, loaded by readers: open, then where the segment ends
 //	pins  count of pins (Add by readers), pinsKept (CAS by readers, and by the appender for a Reservation), pinsDead (CAS by the
 //	      appender from 0)
+//	holds bits set (Or) by the appender and by the holder of its Reservation, loaded by readers: whether searching and finding take longer
 //	block immutable until the segment is dead; a reader touches it only between pin and unpin, or after keep
 //	cold  nil, or that the block is not there yet; stored as nil by the reader who has loaded it: see chill
 //
@@ -74,6 +45,13 @@ const (
 // more than 0, so kill fails, for good. A pin that comes after it sees pinsDead, is taken back, and its reader never
 // touches the block. The same holds for keep, whose bit is never cleared. So nobody reads a block after it has gone back;
 // and what a reader read before unpin happens before the kill, and so before the next owner's writes.
+//
+// Rows. A row's entry stands for the records i to i+n-1, all of which are between two numbers that rowRecords divides, and is written
+// before any of them is published; and they are published, or taken back, together, since they are staged by one call. So a published record
+// whose number rowRecords divides has an entry of its own, and from there on each entry says where the next one is, up to the one that
+// a record has: covering comes by nothing but entries that are written, of records at or before the one it looks for. A
+// reader that does not see holdsRows has seen a length from before the first row was published, or the bit would have been set
+// before; so the entry of each record that it may read is written.
 //
 // Dead is for good. Nothing clears pinsDead: the segment itself is never reused, only its block. A pin that comes and goes
 // on a dead segment changes the count and nothing else, since kill is called once.
@@ -115,9 +93,10 @@ type segment struct {
 	// readers that have pinned the segment, and by the appender. Storing nil publishes the block.
 	cold atomicx.Pointer[chill]
 
-	// explicit is set by the appender before it publishes the segment's first record with a timestamp of its own, and
-	// loaded by searches after the committed word. In a segment that was cold it is set before cold is nil.
-	explicit atomicx.Bool
+	// holds has a bit for what there may be in the segment. The appender sets it before it publishes the first such record, and who
+	// fills a Reservation when he makes it; readers load it after the committed word. In a segment that was cold it is set before cold
+	// is nil.
+	holds atomicx.Uint32
 
 	// pins is moved by readers (count, pinsKept) and by the appender (from 0 to pinsDead). See Recycle.
 	pins atomicx.Uint32
@@ -182,33 +161,26 @@ func (s *segment) size() int64 {
 	return s.block.size()
 }
 
-// entry returns entry i.
-func (b *block) entry(i int) *entry {
-	e := &b.index[len(b.index)-1-i]
-	atomicx.Reads(unsafe.Pointer(e))
-	return e
-}
-
-// start returns where the bytes of record i begin.
-func (b *block) start(i int) int {
-	if i == 0 {
-		return 0
+// mark notes what the segment holds, before any of it is published.
+func (s *segment) mark(what uint32) {
+	if what&^s.holds.Load() != 0 { // to look costs less
+		s.holds.Or(what) // pairs with the Loads in search and covering
 	}
-	return int(b.entry(i-1).span >> 32)
 }
 
 // appendTime returns the append time of record i.
 func (s *segment) appendTime(i int) int64 {
-	return s.baseTime + int64(s.memory().entry(i).stamp>>flagBits)
+	e, _ := s.covering(i)
+	return s.baseTime + int64(e.stamp>>stampBits)
 }
 
 // timestamp returns the timestamp of record i: its own, or else its append time.
 func (s *segment) timestamp(i int) int64 {
-	stamp := s.memory().entry(i).stamp
-	if stamp&flagHasTimestamp == 0 {
-		return s.baseTime + int64(stamp>>flagBits)
+	e, _ := s.covering(i)
+	if e.stamp&flagHasTimestamp == 0 {
+		return s.baseTime + int64(e.stamp>>stampBits)
 	}
-	b := s.block.data[s.block.start(i):]
+	b := s.block.data[s.start(i):]
 	atomicx.Reads(unsafe.Pointer(&b[0]))
 	return int64(binary.LittleEndian.Uint64(b))
 }

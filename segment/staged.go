@@ -12,12 +12,9 @@ func (l *Log) EachStaged(yield func(s Shape, body []byte, appended int64) bool) 
 	_ = l.each(l.published, l.next, yield) // no cold segment is staged
 }
 
-// whole returns record i as it was given to Reserve.
-func (s *segment) whole(i int) (shape Shape, body []byte, appended int64) {
-	e, b := s.block.entry(i), &s.block
-	end := int(e.span >> 32)
-	body = b.data[b.start(i):end:end]
-	shape.Key = int(uint32(e.span))
+// whole returns a record that has the entry e and its bytes in [start, end) as it was given to Reserve.
+func (s *segment) whole(e *entry, start, end int) (shape Shape, body []byte, appended int64) {
+	body = s.block.data[start:end:end]
 	if e.stamp&flagHasTimestamp != 0 {
 		shape.Timestamp = int64(binary.LittleEndian.Uint64(body))
 		body = body[timestampBytes:]
@@ -26,14 +23,32 @@ func (s *segment) whole(i int) (shape Shape, body []byte, appended int64) {
 		shape.Headers = int(binary.LittleEndian.Uint32(body))
 		body = body[headersLenBytes:]
 	}
-	shape.Value = len(body) - shape.Headers - shape.Key
+	shape.Value = len(body) - shape.Headers
 	if e.stamp&flagNilKey != 0 {
 		shape.Key = -1
+	} else {
+		shape.Key = int(uint32(e.span))
+		shape.Value -= shape.Key
 	}
 	if e.stamp&flagNilValue != 0 {
 		shape.Value = -1
 	}
-	return shape, body, s.baseTime + int64(e.stamp>>flagBits)
+	return shape, body, s.baseTime + int64(e.stamp>>stampBits)
+}
+
+// each calls yield for the records [i, end), and reports whether it has never returned false. The caller is the appender.
+func (s *segment) each(i, end int, yield func(s Shape, body []byte, appended int64) bool) bool {
+	for start := s.start(i); i < end; {
+		e, first := s.covering(i)
+		for last := first + e.records() - 1; i <= last && i < end; i++ {
+			stop := int(e.span>>32) - (last-i)*int(uint32(e.span))
+			if !yield(s.whole(e, start, stop)) {
+				return false
+			}
+			start = stop
+		}
+	}
+	return true
 }
 
 // EachFrom is EachStaged for the published records from an offset on that is at least First. It is the appender's as well. The
@@ -55,12 +70,8 @@ func (l *Log) each(from, to uint64, yield func(s Shape, body []byte, appended in
 		if err := p.seg.warm(); err != nil { // without a pin: only we could kill it
 			return err
 		}
-		end := min(p.seg.end.Load(), to)
-		for off := max(p.base, from); off < end; off++ {
-			shape, body, appended := p.seg.whole(int(off - p.base))
-			if !yield(shape, body, appended) {
-				return nil
-			}
+		if !p.seg.each(int(max(p.base, from)-p.base), int(min(p.seg.end.Load(), to)-p.base), yield) {
+			return nil
 		}
 	}
 	return nil

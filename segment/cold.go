@@ -17,7 +17,7 @@ type Cold struct {
 	// No record was appended before Oldest, the last one was at Newest, and no timestamp, of a record's own or of its append, is
 	// greater than Latest.
 	Oldest, Newest, Latest int64
-	// Load stages the records in a log that stands at First, by Reserve or Append, all of them and no more, as they were when
+	// Load stages the records in a log that stands at First, by Reserve, Append or a Reservation, all of them and no more, as they were when
 	// they were appended. It must not publish, nor use the log after it has returned. It may wait, and is called by readers on
 	// their goroutines, by one at a time and again after it has failed; until it has succeeded. It must not call anything of the
 	// log that the segment was attached to.

@@ -77,10 +77,14 @@ func newMachine(t *rapid.T) *machine {
 			rapid.SampledFrom([]int64{0, 16 << 10, 40 << 10}).Draw(t, "maxBytes"),
 			rapid.SampledFrom([]int64{0, 8 << 10, 1 << 20}).Draw(t, "keepBytes")).Poison(),
 	}
+	return machineFor(cfg)
+}
+
+func machineFor(cfg segment.Config) *machine {
 	x := &machine{cfg: cfg, l: segment.NewLog(cfg), most: map[uint64]int{}}
 	x.m = model{base: cfg.First, first: cfg.First, next: cfg.First, newest: math.MinInt64}
 	for range 3 {
-		x.readers = append(x.readers, &modelReader{r: x.l.NewReader(), pos: cfg.First})
+		x.readers = append(x.readers, &modelReader{r: x.l.NewReader(), pos: cfg.First, from: cfg.First})
 	}
 	return x
 }
@@ -115,21 +119,36 @@ func (x *machine) appendOne(t *rapid.T) {
 	}
 	x.now += rapid.SampledFrom([]int64{0, 0, 1, 5, -3, 1 << 57}).Draw(t, "tick")
 
-	err := x.l.Append(&rec, x.now)
-	if err != nil {
-		switch {
-		case errors.Is(err, segment.ErrNoMemory): // any state may refuse; that nothing has changed is checked after each step
-		case errors.Is(err, segment.ErrTooLarge):
-			require.Greater(t, rec.Size()+28, 16<<10)
-		case errors.Is(err, segment.ErrExhausted):
-			require.Equal(t, uint64(math.MaxInt64), x.m.staged())
-		case errors.Is(err, segment.ErrSealed):
-			require.True(t, x.refused)
-		default:
-			require.NoError(t, err)
-		}
+	if err := x.l.Append(&rec, x.now); err != nil {
+		x.appendFailed(t, &rec, err)
 		return
 	}
+	x.appended(t, &rec)
+	// The log must have copied: scribble over what was passed in.
+	for _, b := range [][]byte{rec.Key, rec.Value} {
+		for i := range b {
+			b[i] ^= 0xff
+		}
+	}
+}
+
+// appendFailed checks why a record could not be appended.
+func (x *machine) appendFailed(t *rapid.T, rec *segment.Record, err error) {
+	switch {
+	case errors.Is(err, segment.ErrNoMemory): // any state may refuse; that nothing has changed is checked after each step
+	case errors.Is(err, segment.ErrTooLarge):
+		require.Greater(t, rec.Size()+28, 16<<10)
+	case errors.Is(err, segment.ErrExhausted):
+		require.Equal(t, uint64(math.MaxInt64), x.m.staged())
+	case errors.Is(err, segment.ErrSealed):
+		require.True(t, x.refused)
+	default:
+		require.NoError(t, err)
+	}
+}
+
+// appended notes a record that has been staged.
+func (x *machine) appended(t *rapid.T, rec *segment.Record) {
 	require.False(t, x.refused)
 	size := int64(rec.Size()) + 16
 	if rec.Headers.Size() > 0 {
@@ -145,11 +164,30 @@ func (x *machine) appendOne(t *rapid.T) {
 		want.Timestamp = x.m.newest
 	}
 	x.m.recs = append(x.m.recs, modelRecord{rec: want, time: x.m.newest, size: size})
-	// The log must have copied: scribble over what was passed in.
-	for _, b := range [][]byte{rec.Key, rec.Value} {
-		for i := range b {
-			b[i] ^= 0xff
+}
+
+// batch appends values of one size that lie in one buffer, which makes rows of them, and often publishes them.
+func (x *machine) batch(t *rapid.T) {
+	batch := make([]segment.Record, rapid.IntRange(1, 40).Draw(t, "records"))
+	size := rapid.SampledFrom([]int{0, 1, 8}).Draw(t, "size")
+	buffer := make([]byte, len(batch)*size)
+	for i := range batch {
+		batch[i].Value = buffer[i*size : (i+1)*size]
+		for j := range batch[i].Value {
+			batch[i].Value[j] = byte(len(x.m.recs) + i)
 		}
+	}
+	x.now += rapid.SampledFrom([]int64{0, 0, 1, 5, -3}).Draw(t, "tick")
+	n, err := x.l.AppendEach(batch, x.now)
+	for i := range batch[:n] {
+		x.appended(t, &batch[i])
+	}
+	if n < len(batch) {
+		x.appendFailed(t, &batch[n], err)
+	}
+	clear(buffer) // the log must have copied
+	if rapid.Bool().Draw(t, "publish") {
+		x.publish(t)
 	}
 }
 
@@ -325,6 +363,46 @@ func (x *machine) ensure(t *rapid.T) {
 	}
 }
 
+func (x *machine) truncate(t *rapid.T) {
+	m := &x.m
+	off := drawOffset(t, m)
+	x.l.TruncateBefore(off)
+	m.first = max(m.first, min(off, m.next))
+}
+
+func (x *machine) offsetAt(t *rapid.T) {
+	at := rapid.SampledFrom([]int64{math.MinInt64, -6, -5, 0, 1, 2, 8, x.now, x.now + 1, 1 << 57, math.MaxInt64}).Draw(t, "time")
+	require.Equal(t, x.m.offsetAt(at), x.l.Since(at))
+}
+
+// forEach looks at the records as the appender does: at those from somewhere on that are published, or at those that are not.
+func (x *machine) forEach(t *rapid.T) {
+	m := &x.m
+	off, end := m.next, m.staged()
+	look := func(s segment.Shape, body []byte, appended int64) bool {
+		want := m.at(off)
+		require.Equal(t, want.time, appended)
+		if s.Timestamp != 0 {
+			require.Equal(t, want.rec.Timestamp, s.Timestamp)
+		}
+		shape := want.rec.Shape()
+		shape.Timestamp = s.Timestamp
+		require.Equal(t, shape, s)
+		whole := make([]byte, want.rec.Size())
+		want.rec.CopyTo(whole)
+		require.True(t, bytes.Equal(whole, body))
+		off++
+		return true
+	}
+	if rapid.Bool().Draw(t, "staged") {
+		x.l.EachStaged(look)
+	} else {
+		off, end = max(m.first, min(drawOffset(t, m), m.next)), m.next
+		require.NoError(t, x.l.EachFrom(off, look))
+	}
+	require.Equal(t, end, off)
+}
+
 func TestLog_Model(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := newMachine(t)
@@ -336,6 +414,7 @@ func TestLog_Model(t *testing.T) {
 			"":        x.check,
 			"append":  x.append,
 			"append2": x.append,
+			"batch":   x.batch,
 			"ensure":  x.ensure,
 			"reserve": x.reserve,
 			"publish": x.publish,
@@ -357,35 +436,24 @@ func TestLog_Model(t *testing.T) {
 					m.first = info.End
 				}
 			},
-			"truncate": func(t *rapid.T) {
-				off := drawOffset(t, m)
-				l.TruncateBefore(off)
-				m.first = max(m.first, min(off, m.next))
-			},
+			"truncate": x.truncate,
 			"seal": func(t *rapid.T) {
 				if rapid.IntRange(0, 9).Draw(t, "really") == 0 {
 					require.Equal(t, m.next, l.Seal())
 					m.sealed = true
 				}
 			},
-			"readAt": x.readAt,
-			"offsetAt": func(t *rapid.T) {
-				at := rapid.SampledFrom([]int64{math.MinInt64, -6, -5, 0, 1, 2, 8, x.now, x.now + 1, 1 << 57, math.MaxInt64}).Draw(t, "time")
-				require.Equal(t, m.offsetAt(at), l.Since(at))
-			},
-			"refill": x.refill,
-			"next":   x.next,
-			"next2":  x.next,
-			"each":   x.nextEach,
-			"values": x.nextValues,
-			"run":    x.nextRun,
-			"seek": func(t *rapid.T) {
-				r := rapid.SampledFrom(x.readers).Draw(t, "reader")
-				r.held, r.want = nil, nil
-				r.pos = drawOffset(t, m)
-				r.from = r.pos
-				r.r.Seek(r.pos)
-			},
+			"readAt":   x.readAt,
+			"offsetAt": x.offsetAt,
+			"each":     x.forEach,
+			"refill":   x.refill,
+			"next":     x.next,
+			"next2":    x.next,
+			"nextEach": x.nextEach,
+			"values":   x.nextValues,
+			"run":      x.nextRun,
+			"seek":     x.seek,
+			"jump":     x.jump,
 			"close": func(t *rapid.T) {
 				r := rapid.SampledFrom(x.readers).Draw(t, "reader")
 				r.held, r.want = nil, nil

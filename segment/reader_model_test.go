@@ -63,10 +63,36 @@ func (x *machine) next(t *rapid.T) {
 	}
 }
 
+func (x *machine) seek(t *rapid.T) {
+	r := rapid.SampledFrom(x.readers).Draw(t, "reader")
+	r.held, r.want = nil, nil
+	r.pos = drawOffset(t, &x.m)
+	r.from = r.pos
+	r.r.Seek(r.pos)
+}
+
+// jump is seek for who wants to keep the window.
+func (x *machine) jump(t *rapid.T) {
+	r := x.reader(t)
+	off := drawOffset(t, &x.m)
+	end := r.pos + uint64(r.r.Window())
+	jumped := r.r.Jump(off)
+	switch {
+	case off >= end:
+		require.False(t, jumped)
+	case off >= r.from:
+		require.True(t, jumped)
+	}
+	if jumped {
+		r.pos, r.from = off, min(r.from, off)
+		require.EqualValues(t, end-off, r.r.Window())
+	}
+}
+
 // nextEach is next for many at once, into records that hold something already.
 func (x *machine) nextEach(t *rapid.T) {
 	r := x.reader(t)
-	recs := make([]segment.Record, rapid.IntRange(0, 12).Draw(t, "len(recs)"))
+	recs := make([]segment.Record, rapid.IntRange(0, 20).Draw(t, "len(recs)"))
 	used := rapid.Bool().Draw(t, "used")
 	for i := range recs {
 		if used {
@@ -92,7 +118,7 @@ func (x *machine) nextEach(t *rapid.T) {
 // nextValues is nextEach for the values alone.
 func (x *machine) nextValues(t *rapid.T) {
 	r := x.reader(t)
-	values := make([][]byte, rapid.IntRange(0, 12).Draw(t, "len(values)"))
+	values := make([][]byte, rapid.IntRange(0, 20).Draw(t, "len(values)"))
 	old := []byte("old")
 	for i := range values {
 		values[i] = old
@@ -137,7 +163,7 @@ func runOf(window []modelRecord, most int) (n int) {
 // nextRun is nextEach for values of one size.
 func (x *machine) nextRun(t *rapid.T) {
 	r := x.reader(t)
-	most := rapid.IntRange(-1, 12).Draw(t, "most")
+	most := rapid.IntRange(-1, 40).Draw(t, "most")
 	var window []modelRecord
 	for i := range r.r.Window() {
 		window = append(window, *x.m.at(r.pos + uint64(i)))

@@ -82,6 +82,11 @@ func (r *Reservation) NextRun(records, n int) []byte {
 	}
 	r.top, r.pos = enterRows(r.index, top, start, records, n, r.since)
 	r.runTop, r.value = r.top, r.pos-n
+	if atomicx.Exploring && n > 0 {
+		for at := start; at < r.pos; at += n {
+			atomicx.Writes(unsafe.Pointer(&r.data[at]))
+		}
+	}
 	return r.data[start:r.pos:r.pos]
 }
 

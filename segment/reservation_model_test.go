@@ -3,6 +3,7 @@ package segment_test
 import (
 	"errors"
 	"math"
+	"slices"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -40,9 +41,10 @@ func (x *machine) reserve(t *rapid.T) {
 			require.NotNil(t, values)
 			require.Len(t, values, run*length)
 			require.Equal(t, run*length, cap(values))
-			for i := range run {
+			for i := range run - 1 {
 				add(nil, values[i*length:(i+1)*length:(i+1)*length])
 			}
+			add(nil, shrink(t, &r, values[(run-1)*length:]))
 			continue
 		}
 		key := drawBytes(t, "key")
@@ -54,11 +56,7 @@ func (x *machine) reserve(t *rapid.T) {
 		require.NotNil(t, value)
 		require.Len(t, value, length)
 		require.Equal(t, length, cap(value))
-		if rapid.Bool().Draw(t, "shrink") {
-			length = rapid.IntRange(0, length).Draw(t, "shrunk")
-			r.Shrink(length)
-		}
-		add(key, value[:length:length])
+		add(key, shrink(t, &r, value))
 		require.Equal(t, len(made), r.Records())
 		require.Equal(t, size-left, r.Bytes())
 	}
@@ -99,6 +97,15 @@ func (x *machine) reserve(t *rapid.T) {
 		m.rec.Offset, m.rec.Partition, m.rec.Timestamp, m.time = int64(x.m.staged()), x.cfg.Partition, x.m.newest, x.m.newest
 		x.m.recs = append(x.m.recs, m)
 	}
+}
+
+// shrink makes the value of the newest record shorter, or leaves it, and returns what there is of it.
+func shrink(t *rapid.T, r *segment.Reservation, value []byte) []byte {
+	if rapid.Bool().Draw(t, "shrink") {
+		value = value[:rapid.IntRange(0, len(value)).Draw(t, "shrunk")]
+		r.Shrink(len(value))
+	}
+	return slices.Clip(value)
 }
 
 // meddle does what the appender may do while a reservation is out.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/leatlog/leat/segment"
 )
@@ -59,6 +60,10 @@ func TestRow_FoundFromEverywhere(t *testing.T) {
 					}
 					require.Equal(t, want, values, "%s from %d, %d before a run of %d", way, from-first, before, run)
 				}
+				require.NoError(t, l.EachFrom(from, func(s segment.Shape, _ []byte, _ int64) bool {
+					require.Equal(t, each, s.Value)
+					return true
+				}))
 				at, ok := l.TimeOf(from)
 				require.True(t, ok)
 				switch {
@@ -186,6 +191,7 @@ func TestRow_Shrink(t *testing.T) {
 		require.NotNil(t, recs[0].Value)
 		require.Empty(t, recs[0].Value)
 		require.Nil(t, recs[0].Key)
+		require.EqualValues(t, 2, recs[0].Timestamp)
 	}
 }
 
@@ -216,6 +222,15 @@ func TestRow_MovesToAnotherPlace(t *testing.T) {
 		for way, values := range readFrom(t, l, uint64(before)+1) {
 			require.Equal(t, want, string(values), way)
 		}
+		recs := make([]segment.Record, 2)
+		_, err := l.ReadAt(l.Committed()-2, recs)
+		require.NoError(t, err)
+		require.Empty(t, recs[0].Value, "the newest one was shrunk where it has gone to")
+		require.Equal(t, ">", string(recs[1].Value))
+		require.NoError(t, l.EachFrom(l.Committed()-uint64(39+1), func(_ segment.Shape, _ []byte, appended int64) bool {
+			require.EqualValues(t, 3, appended, "they have the time of where they have gone to")
+			return true
+		}))
 	}
 }
 
@@ -236,4 +251,163 @@ func TestRow_ComesAndGoes(t *testing.T) {
 		}
 	}
 	require.Equal(t, 40, l.Entries())
+}
+
+// TestRow_RunsAreJoined: to NextRun it is all one, rows, parts of them, and what is in none, if it has one size; also if that is 0.
+func TestRow_RunsAreJoined(t *testing.T) {
+	for _, each := range []int{0, 3} {
+		l := segment.NewLog(segment.Config{})
+		put(t, l, 1, "another size")
+		for range 3 {
+			require.NoError(t, l.Append(&segment.Record{Value: make([]byte, each)}, 1))
+			stageRun(t, l, 40, each, 2)
+		}
+		stageRun(t, l, 20, each+1, 3)
+		require.NoError(t, l.Publish())
+		r := l.NewReader()
+		defer r.Close()
+		for from := range uint64(3 * 41) {
+			r.Seek(1 + from)
+			require.Equal(t, segment.Ready, r.Refill())
+			values, n := r.NextRun(1000)
+			require.EqualValues(t, 3*41-from, n)
+			require.NotNil(t, values)
+			require.Len(t, values, n*each)
+			values, n = r.NextRun(1000)
+			require.Equal(t, 20, n)
+			require.Len(t, values, 20*(each+1))
+		}
+	}
+}
+
+// TestRow_LeftInTheMiddle: a reader that leaves a row in the middle of it for a segment without rows does not take that place along.
+func TestRow_LeftInTheMiddle(t *testing.T) {
+	l := segment.NewLog(segment.Config{})
+	stageRun(t, l, 16, 1, 1)
+	l.Roll()
+	put(t, l, 2, "single")
+	r := l.NewReader()
+	defer r.Close()
+	require.Equal(t, segment.Ready, r.Refill())
+	_, n := r.NextRun(5)
+	require.Equal(t, 5, n)
+	r.Seek(16)
+	require.Equal(t, segment.Ready, r.Refill())
+	_, n = r.NextRun(5)
+	require.Equal(t, 1, n)
+	stageRun(t, l, 12, 1, 3)
+	require.NoError(t, l.Publish())
+	require.Equal(t, segment.Ready, r.Refill())
+	for _, want := range []int{7, 5, 0} {
+		_, n = r.NextRun(7)
+		require.Equal(t, want, n)
+	}
+}
+
+// TestRow_UnstageLooksAtEntriesAlone: what lies where a row has no entries may look like anything, such as records with a timestamp. When
+// the log counts those again it must not be misled, or the next one does not make searches slow.
+func TestRow_UnstageLooksAtEntriesAlone(t *testing.T) {
+	pool := segment.NewPool(0, 1<<20)
+	old := segment.NewLog(segment.Config{Pool: pool})
+	for range 50 {
+		require.NoError(t, old.Append(&segment.Record{Timestamp: 5}, 1))
+	}
+	require.NoError(t, old.Publish())
+	drain(old)
+
+	l := segment.NewLog(segment.Config{Pool: pool})
+	stageRun(t, l, 40, 1, 10)
+	require.NoError(t, l.Publish())
+	put(t, l, 11, "published")
+	require.NoError(t, l.Append(&segment.Record{}, 12))
+	l.Unstage()
+	require.NoError(t, l.Append(&segment.Record{Timestamp: 1000}, 13))
+	put(t, l, 14, "last")
+	require.EqualValues(t, 41, l.Since(1000))
+	require.EqualValues(t, 41, l.Since(13))
+	require.EqualValues(t, 40, l.Since(11))
+}
+
+// TestRow_InAColdSegment: what is loaded can be rows as well.
+func TestRow_InAColdSegment(t *testing.T) {
+	const records, each = 40, 2
+	load := func(to *segment.Log) error {
+		var r segment.Reservation
+		if err := to.ReserveRun(&r, records, records*each, each, 5); err != nil {
+			return err
+		}
+		run := r.NextRun(records, each)
+		for i := range run {
+			run[i] = byte(i / each)
+		}
+		to.StageRun(&r)
+		return nil
+	}
+	for from := range uint64(records) {
+		l := segment.NewLog(segment.Config{})
+		require.NoError(t, l.AttachCold(segment.Cold{
+			End: records, Bytes: records * (each + segment.EntryBytes), Oldest: 5, Newest: 5, Latest: 5, Load: load,
+		}))
+		for way, values := range readFrom(t, l, from) {
+			require.Len(t, values, each*int(records-from), way)
+			require.EqualValues(t, from, values[0], way)
+		}
+		at, ok := l.TimeOf(from)
+		require.True(t, ok)
+		require.EqualValues(t, 5, at)
+	}
+}
+
+// appendSmall appends a record that is in no row.
+func (x *machine) appendSmall(t *rapid.T) {
+	rec := segment.Record{Value: []byte{byte(len(x.m.recs))}}
+	switch rapid.SampledFrom([]string{"value", "no value", "key", "timestamp", "headers"}).Draw(t, "with") {
+	case "no value":
+		rec.Value = nil
+	case "key":
+		rec.Key = []byte("key")[:rapid.IntRange(0, 3).Draw(t, "key")]
+	case "timestamp":
+		rec.Timestamp = rapid.SampledFrom([]int64{-5, 1, 7, 50}).Draw(t, "timestamp")
+	case "headers":
+		rec.Headers = segment.MakeHeaders(segment.Header{Name: "name"})
+	}
+	x.now += rapid.SampledFrom([]int64{0, 1}).Draw(t, "tick")
+	require.NoError(t, x.l.Append(&rec, x.now))
+	x.appended(t, &rec)
+}
+
+// TestRow_Model is TestLog_Model where most records are in rows: small ones, many to a segment, of which few are anything but values.
+func TestRow_Model(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		cfg := segment.Config{
+			SegmentBytes:   rapid.SampledFrom([]int{600, 4096, 0}).Draw(t, "SegmentBytes"),
+			SegmentRecords: rapid.SampledFrom([]int{0, 0, 17, 33}).Draw(t, "SegmentRecords"),
+			First:          rapid.SampledFrom([]uint64{0, 5}).Draw(t, "First"),
+			Pool:           segment.NewPool(0, 1<<20).Poison(),
+		}
+		x := machineFor(cfg)
+		t.Repeat(map[string]func(*rapid.T){
+			"":         x.check,
+			"append":   x.appendSmall,
+			"batch":    x.batch,
+			"batch2":   x.batch,
+			"reserve":  x.reserve,
+			"reserve2": x.reserve,
+			"publish":  x.publish,
+			"unstage":  func(*rapid.T) { x.l.Unstage(); x.unstaged() },
+			"roll":     func(*rapid.T) { x.l.Roll() },
+			"truncate": x.truncate,
+			"readAt":   x.readAt,
+			"offsetAt": x.offsetAt,
+			"each":     x.forEach,
+			"next":     x.next,
+			"nextEach": x.nextEach,
+			"values":   x.nextValues,
+			"run":      x.nextRun,
+			"seek":     x.seek,
+			"jump":     x.jump,
+		})
+		drain(x.l)
+		require.Zero(t, cfg.Pool.Used())
+	})
 }

@@ -28,6 +28,37 @@ func stage(l *segment.Log) {
 	}
 }
 
+// stageRow stages n records as a row.
+func stageRow(l *segment.Log, n int) {
+	var r segment.Reservation
+	if err := l.ReserveRun(&r, n, 4*n, 4, int64(l.Staged())+1000); err != nil {
+		panic(err)
+	}
+	row := r.NextRun(n, 4)
+	for i := range n {
+		copy(row[4*i:], value(l.Staged()+uint64(i)))
+	}
+	explore.Assert(l.StageRun(&r), "stage")
+}
+
+// lookInRow looks for a record in the middle of the row [1, end), which becomes visible at once.
+func lookInRow(l *segment.Log, end uint64) func() {
+	return func() {
+		if at, ok := l.TimeOf(2); ok {
+			explore.Assert(at == 1001 || at == 1000, "time %d", at) // the latter while it is cold
+		}
+		recs := make([]segment.Record, end)
+		n, err := l.ReadAt(2, recs)
+		if errors.Is(err, segment.ErrBeyond) {
+			return // it came before the appender
+		}
+		explore.Assert(err == nil && n == int(end)-2, "%d records: %v", n, err)
+		for i := range n {
+			checkRecord(&recs[i], uint64(2+i))
+		}
+	}
+}
+
 func checkRecord(rec *segment.Record, off uint64) {
 	explore.Assert(rec.Offset == int64(off) && string(rec.Value) == string(value(off)), "record at %d: %+v", off, rec)
 }
@@ -229,6 +260,33 @@ var segmentScenarios = []scenario{
 			}
 			return nil
 		})
+	}},
+	{"segment: rows against readers", 3, func(s *explore.S) {
+		// Who finds a record of a row knows that there are rows, and comes by no entry that is not there.
+		l := segment.NewLog(segment.Config{SegmentBytes: blockBytes})
+		s.Go("appender", func() {
+			appendAll(l, 1)
+			stageRow(l, 5)
+			l.Unstage()
+			stageRow(l, 3)
+			explore.Assert(l.Publish() == nil, "publish")
+			l.Seal()
+		})
+		s.Go("reader", func() { explore.Assert(readAll(l, l.NewReader()) == 4, "records are missing") })
+		s.Go("looker", lookInRow(l, 4))
+	}},
+	{"segment: rows in a cold segment", 3, func(s *explore.S) {
+		l := segment.NewLog(segment.Config{SegmentBytes: blockBytes})
+		err := l.AttachCold(segment.Cold{
+			First: 0, End: 4, Bytes: 4 * (4 + segment.EntryBytes), Oldest: 1000, Newest: 1001, Latest: 1001,
+			Load: func(to *segment.Log) error { stage(to); stageRow(to, 3); return nil },
+		})
+		explore.Assert(err == nil, "attach: %v", err)
+		l.Seal()
+		s.Go("reader", func() { explore.Assert(readAll(l, l.NewReader()) == 4, "records are missing") })
+		for i := range 2 {
+			s.Go(fmt.Sprint("looker", i), lookInRow(l, 4))
+		}
 	}},
 	{"segment: waiting for memory", 5, func(s *explore.S) {
 		// Two logs share a pool of one block. The second appends when the first has dropped its segment.

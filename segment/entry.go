@@ -82,7 +82,7 @@ func (b *block) entry(i int) *entry {
 }
 
 // covering returns the entry that record i has, and the number of the first record that it is for. The caller has a pin, or has kept the
-// segment, or is the appender.
+// segment, or is the appender, or has a Reservation in it.
 func (s *segment) covering(i int) (e *entry, first int) {
 	b := s.memory()
 	if s.holds.Load()&holdsRows == 0 { // before their Publish; see mark

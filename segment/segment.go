@@ -33,7 +33,8 @@ const (
 //	end   stored by the appender, loaded by readers: open, then where the segment ends
 //	pins  count of pins (Add by readers), pinsKept (CAS by readers, and by the appender for a Reservation), pinsDead (CAS by the
 //	      appender from 0)
-//	holds bits set (Or) by the appender and by the holder of its Reservation, loaded by readers: whether searching and finding take longer
+//	holds bits set (Or) by the appender, by the holder of its Reservation and by the reader who has loaded the block, loaded by
+//	      readers: whether searching and finding take longer
 //	block immutable until the segment is dead; a reader touches it only between pin and unpin, or after keep
 //	cold  nil, or that the block is not there yet; stored as nil by the reader who has loaded it: see chill
 //
@@ -46,12 +47,13 @@ const (
 // touches the block. The same holds for keep, whose bit is never cleared. So nobody reads a block after it has gone back;
 // and what a reader read before unpin happens before the kill, and so before the next owner's writes.
 //
-// Rows. A row's entry stands for the records i to i+n-1, all of which are between two numbers that rowRecords divides, and is written
-// before any of them is published; and they are published, or taken back, together, since they are staged by one call. So a published record
-// whose number rowRecords divides has an entry of its own, and from there on each entry says where the next one is, up to the one that
-// a record has: covering comes by nothing but entries that are written, of records at or before the one it looks for. A
+// Rows. A row is the records i to i+n-1 of a segment, of which no number but i can be divided by rowRecords. Entry i, which is that of
+// all of them, is written before any of them is published; and they are published, or taken back, together, since they are staged by one
+// call. So entry j of a published record is written if rowRecords divides j, and from there on each entry says where the next one is, up to
+// the one that a record has: covering comes by nothing but entries that are written, of records at or before the one it looks for. A
 // reader that does not see holdsRows has seen a length from before the first row was published, or the bit would have been set
-// before; so the entry of each record that it may read is written.
+// before; so the entry of each record that it may read is written. What is staged, or is in a Reservation, is found in the same way by those
+// who have written it.
 //
 // Dead is for good. Nothing clears pinsDead: the segment itself is never reused, only its block. A pin that comes and goes
 // on a dead segment changes the count and nothing else, since kill is called once.
@@ -94,8 +96,8 @@ type segment struct {
 	cold atomicx.Pointer[chill]
 
 	// holds has a bit for what there may be in the segment. The appender sets it before it publishes the first such record, and who
-	// fills a Reservation when he makes it; readers load it after the committed word. In a segment that was cold it is set before cold
-	// is nil.
+	// fills a Reservation when he makes it; readers load it after the committed word. In a segment that was cold the reader who has
+	// loaded it sets it, before cold is nil.
 	holds atomicx.Uint32
 
 	// pins is moved by readers (count, pinsKept) and by the appender (from 0 to pinsDead). See Recycle.

@@ -2,7 +2,6 @@ package segment
 
 import (
 	"errors"
-	"slices"
 	"unsafe"
 
 	"github.com/leatlog/leat/internal/atomicx"
@@ -96,13 +95,9 @@ func (l *Log) AttachCold(c Cold) error {
 	s.end.Store(c.End)
 	s.cold.Store(&chill{load: c.Load, newestAppend: c.Newest})
 	l.extend(s)
-	if !l.committed.CompareAndSwap(l.published<<1, c.End<<1) { // as in Publish
-		l.setDir(slices.Clone(l.segs[:len(l.segs)-1]))
-		l.pool.forget(own)
-		return l.refused()
-	}
-	l.next, l.published = c.End, c.End
+	l.next = c.End
 	l.upTo, l.ended, l.newest = s.upTo, l.ended+c.Bytes, max(l.newest, c.Newest)
+	l.raise()
 	return nil
 }
 
@@ -120,7 +115,7 @@ func (l *Log) Cold() (n int) {
 // call it.
 func (l *Log) Warm(off uint64) error {
 	for {
-		c := l.committed.Load() >> 1 // before all else; pairs with the CAS in Publish
+		c := l.committed.Load() >> 1 // before all else; pairs with the store in raise
 		if off < l.first.Load() || off >= c {
 			return nil
 		}

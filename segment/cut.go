@@ -240,3 +240,10 @@ func (l *Log) reuse(s *segment) bool {
 	s.block = block{} // nobody looks at it any more; and what the pool lets go is not kept alive here
 	return true
 }
+
+// Seal ends the log: no later Publish succeeds. It returns the final committed length. Sealing twice is fine.
+func (l *Log) Seal() uint64 {
+	l.claimed.Or(claimSealed)
+	l.committed.Or(sealedBit)
+	return l.Committed()
+}

@@ -24,7 +24,7 @@ func (l *Log) Segments() int { return len(l.dir.Load().segs) }
 // directory says lies between two of its segments is right for as long as somebody has it.
 func (l *Log) Bytes() int64 {
 	for {
-		c := l.committed.Load() // before the directory; pairs with the CAS in Publish
+		c := l.committed.Load() // before the directory; pairs with the store in raise
 		next := c >> 1
 		if next == 0 {
 			return 0
@@ -64,16 +64,6 @@ func (l *Log) Snapshot() (first, next uint64) {
 	return first, l.Committed()
 }
 
-// Seal ends the log: no later Publish succeeds. It returns the final committed length. Sealing twice is fine.
-func (l *Log) Seal() uint64 {
-	for {
-		old := l.committed.Load()
-		if old&sealedBit != 0 || l.committed.CompareAndSwap(old, old|sealedBit) {
-			return old >> 1
-		}
-	}
-}
-
 // prefetch fetches the memory where the record at off begins if the segment is full and all its records have one size.
 // Whoever reads at random waits for two lines of memory, the entry and the bytes that it leads to; if the guess is right,
 // for both at once.
@@ -98,7 +88,7 @@ func (s *segment) prefetch(off uint64) {
 func (l *Log) ReadAt(off uint64, dst []Record) (n int, err error) {
 	r := Reader{log: l, partition: l.partition}
 	for {
-		c := l.committed.Load() >> 1 // before all else; pairs with the CAS in Publish
+		c := l.committed.Load() >> 1 // before all else; pairs with the store in raise
 		switch {
 		case off < l.first.Load():
 			if n == 0 {
@@ -142,7 +132,7 @@ func (l *Log) ReadAt(off uint64, dst []Record) (n int, err error) {
 // before.
 func (l *Log) TimeOf(off uint64) (appendTime int64, ok bool) {
 	for {
-		c := l.committed.Load() >> 1 // before all else; pairs with the CAS in Publish
+		c := l.committed.Load() >> 1 // before all else; pairs with the store in raise
 		if off < l.first.Load() || off >= c {
 			return 0, false
 		}
@@ -164,7 +154,7 @@ func (l *Log) TimeOf(off uint64) (appendTime int64, ok bool) {
 // passed over. If one cannot be loaded the error is the one that came of it.
 func (l *Log) OffsetAt(t int64) (uint64, error) {
 	for {
-		c := l.committed.Load() >> 1 // before all else; pairs with the CAS in Publish
+		c := l.committed.Load() >> 1 // before all else; pairs with the store in raise
 		off, err := l.search(t, l.first.Load(), c)
 		if l.first.Load() <= off {
 			return off, err

@@ -310,8 +310,8 @@ func randomAccess(l *segment.Log, rng *rand.Rand, held *[16]segment.Record, belo
 	return nil
 }
 
-// TestLog_StressSealAgainstPublish checks Seal: all that Publish accepted is inside the sealed length, nothing else is, and
-// every reader gets to the end.
+// TestLog_StressSealAgainstPublish checks Seal, by two who take turns at being the appender: all that Publish accepted is inside the sealed
+// length, nothing else is, and every reader gets to the end.
 func TestLog_StressSealAgainstPublish(t *testing.T) {
 	won := map[bool]int{}
 	rounds := scaled(4000)
@@ -319,35 +319,43 @@ func TestLog_StressSealAgainstPublish(t *testing.T) {
 		l := segment.NewLog(segment.Config{SegmentRecords: 3, First: 1})
 		var (
 			wg       sync.WaitGroup
+			role     sync.Mutex
 			accepted uint64 = 1
 			refused  bool
 			sealed   uint64
 			failed   firstError
 			gaps     atomic.Int64
 		)
+		publish := func(records int) bool {
+			role.Lock()
+			defer role.Unlock()
+			for range records {
+				if err := appendSigned(l); err != nil {
+					failed.set(err)
+				}
+			}
+			staged := l.Staged()
+			if err := l.Publish(); err != nil {
+				refused = true
+				if !errors.Is(err, segment.ErrSealed) || l.Staged() != accepted {
+					failed.set(fmt.Errorf("%v, staged %d, accepted %d", err, l.Staged(), accepted))
+				}
+				return false
+			}
+			accepted = staged
+			return true
+		}
 		wg.Go(func() {
-			for n := range 40 {
-				for range n % 5 {
-					if err := appendSigned(l); err != nil {
-						failed.set(err)
-					}
-				}
-				staged := l.Staged()
-				if err := l.Publish(); err != nil {
-					refused = true
-					if !errors.Is(err, segment.ErrSealed) || l.Staged() != accepted {
-						failed.set(fmt.Errorf("%v, staged %d, accepted %d", err, l.Staged(), accepted))
-					}
-					return
-				}
-				accepted = staged
+			for n := 0; n < 40 && publish(n%5); n++ {
 			}
 		})
 		wg.Go(func() {
 			for l.Committed() < 1+uint64(round%60) {
 				runtime.Gosched()
 			}
+			role.Lock()
 			sealed = l.Seal()
+			role.Unlock()
 		})
 		for i := range 2 {
 			wg.Go(func() {

@@ -157,7 +157,7 @@ func (r *Reader) RefillWarm() State { return r.refill(false) }
 func (r *Reader) refill(load bool) State {
 	l := r.log
 	for {
-		c := l.committed.Load() // before all else; pairs with the CAS in Publish and Seal
+		c := l.committed.Load() // before all else; pairs with the stores in raise and Seal
 		next := c >> 1
 		if r.pos < l.first.Load() {
 			r.Close()

@@ -14,8 +14,8 @@ package atomicx
 //		...               // w is deregistered again
 //	}
 //
-// To wake: make the condition true by an atomic operation that is a full barrier (any of sync/atomic; not StoreRelease),
-// then call Broadcast. When nobody waits, Broadcast is one atomic load.
+// To wake: make the condition true by an atomic operation that is a full barrier (any of sync/atomic; not StoreRelease, unless one of
+// these comes behind it), then call Broadcast. When nobody waits, Broadcast is one atomic load.
 //
 // # Roles
 //
@@ -31,7 +31,7 @@ package atomicx
 // # Proof
 //
 // No lost wake-up. The waker makes the condition true and then loads waiting. The waiter raises waiting and then loads the
-// condition. All four are sync/atomic operations and so happen in one total order: either the waiter's look comes after
+// condition. All four are sync/atomic operations, or have one between them, and so happen in one total order: either the waiter's look comes after
 // the waker's store and it does not park, or the waker's load comes after the waiter's registration and it goes on to the
 // list, where the waiter is, since it registers before it raises waiting and both are done under mu.
 //

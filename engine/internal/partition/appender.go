@@ -312,7 +312,7 @@ func (p *Partition) publish() error {
 			p.clearResults()
 			return err
 		}
-		p.committed.Broadcast() // the CAS in Publish is the barrier before its look at who waits
+		p.committed.Broadcast() // Publish is the barrier before its look at who waits
 		if p.timer != nil && p.a.age == ageUnset {
 			p.armAge()
 		}

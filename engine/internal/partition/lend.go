@@ -206,7 +206,7 @@ func (s *stream) more(p *Partition) bool {
 
 // note notes how far producers have come, and returns how many records came since the last time. The caller has the role.
 func (s *stream) note(p *Partition) (came uint64) {
-	tail, next := p.ring.Tail(), p.log.Committed()
+	tail, next := p.ring.Tail(), p.log.Published()
 	if p.store != nil { // one write for many of them
 		next = p.log.Staged()
 	}

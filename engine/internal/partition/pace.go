@@ -60,7 +60,7 @@ func (p *Partition) pace() (look bool) {
 func (p *Partition) letGo() {
 	look := p.pace()
 	if p.a.hot >= p.hotStreak {
-		p.a.hot, p.a.from = 0, p.log.Committed()
+		p.a.hot, p.a.from = 0, p.log.Published()
 		p.lent.Store(offered)
 		p.wake.Unpark()
 		return
@@ -77,7 +77,7 @@ func (p *Partition) rest(s *stream) bool {
 	a := &p.a
 	hot, cool := a.hot, a.cool
 	keen := a.keen >= keenFrom && !s.slow
-	if a.hot, a.cool = 0, 0; !useful(s, keen, p.log.Committed()-a.from) {
+	if a.hot, a.cool = 0, 0; !useful(s, keen, p.log.Published()-a.from) {
 		most := coolest
 		if keen {
 			most = coolKeen

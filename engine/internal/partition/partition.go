@@ -235,7 +235,7 @@ func (p *Partition) Run() {
 		if p.lent.Load() != kept {
 			p.takeBack() // on offer: see letGo
 		} else {
-			p.a.from = p.log.Committed()
+			p.a.from = p.log.Published()
 		}
 		if p.serve() {
 			return

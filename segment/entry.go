@@ -39,6 +39,10 @@ const (
 	// rowRecords is the most that a row can have: as many as a stamp can count. It is a power of two.
 	rowRecords = 1 << (stampBits - flagBits)
 
+	// rowsAhead is how many entries ahead memory is fetched where rows are written. They leave most lines of it out, and the processor then
+	// does not fetch it by itself: batches of 16 by three producers took 1.2 times as long without.
+	rowsAhead = 4 * rowRecords
+
 	// EntryBytes is what each record takes in a segment beside its own bytes: the size of an index entry.
 	EntryBytes = 16
 
@@ -70,6 +74,9 @@ func enterRows(index []entry, top, pos, records, each int, since uint64) (nextTo
 		}
 		top -= n
 		records -= n
+		if top >= rowsAhead {
+			atomicx.Prefetch(unsafe.Pointer(&index[top-rowsAhead]))
+		}
 	}
 	return top, pos
 }

@@ -241,9 +241,10 @@ func (l *Log) reuse(s *segment) bool {
 	return true
 }
 
-// Seal ends the log: no later Publish succeeds. It returns the final committed length. Sealing twice is fine.
+// Seal ends the log: no later Publish succeeds, and what is staged is never visible. It returns the final committed length.
+// Sealing twice is fine. It is the appender's: a Publish at the same time panics.
 func (l *Log) Seal() uint64 {
-	l.claimed.Or(claimSealed)
-	l.committed.Or(sealedBit)
+	l.claimed.Or(claimSealed) // Publish looks there, and nowhere else
+	l.committed.Or(sealedBit) // readers look here; a full barrier, as Publish is
 	return l.Committed()
 }

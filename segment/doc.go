@@ -20,8 +20,7 @@
 //
 // One goroutine at a time has the appender's role. Reserve stages a record and gives the place for its bytes, Append copies
 // a Record there, and Publish makes all that is staged visible at once, also if it is spread over several segments.
-// DropOldest and TruncateBefore cut the log at its front; when to do that is the caller's policy. Seal, from any goroutine,
-// ends the log.
+// DropOldest and TruncateBefore cut the log at its front; when to do that is the caller's policy. Seal ends the log.
 //
 // # Reading
 //

@@ -46,15 +46,16 @@ type Config struct {
 //
 // # Roles
 //
-//   - appender: calls AttachCold, Reserve, ReserveRun, StageRun, Forgo, Append, Ensure, Staged, Published, Unpublished, Publish, Unstage, Roll,
-//     Retained, Oldest, DropOldest, TruncateBefore and Seal. One goroutine at a time; the role may move if something orders the move.
+//   - appender: calls AttachCold, Reserve, ReserveRun, StageRun, Forgo, Append, Ensure, Staged, Published, Unpublished,
+//     Publish, Unstage, Roll, Retained, Oldest, DropOldest, TruncateBefore and Seal. One goroutine at a time; the role may move
+//     if something orders the move.
 //   - reader: any goroutine, through a Reader of its own or by ReadAt, OffsetAt, TimeOf, Snapshot and the like.
 //
 // # Shared state
 //
 //	committed  stored by the appender, loaded by all: committed length << 1 | sealed
-//	claimed    CAS by the appender, from the length that it published last to the next, behind the store of committed; read by
-//	           nobody else
+//	claimed    the length again, and whether it is sealed, for whoever takes himself for the appender: CASed from the length
+//	           published last to the next, behind the store of committed; readers do not look at it
 //	first      stored by the appender, loaded by all: oldest offset that may be read
 //	dir        stored by the appender, loaded by all: the segments in order, each beginning where the one before ends
 //	end, pins  of each segment, see there
@@ -71,15 +72,15 @@ type Config struct {
 //
 // Order. Only the appender raises the length, each time from the value it published last. So the lengths that one reader
 // sees never go back, and all readers see prefixes of one sequence. Behind each store it moves claimed by a CAS from the length
-// before. That fails if a second appender has published meanwhile, which is a bug of the caller's and panics. And it is a full
-// barrier: what the appender loads after Publish is loaded after others can see the records.
+// before. That fails if somebody else has published or sealed meanwhile, which is a bug of the caller's and panics. And it is a
+// full barrier, which the store is not: what the appender loads after Publish is loaded after others can see the records.
 //
-// It does not load committed, nor move that by the CAS. When a reader looks at the word its line leaves the appender's processor, so to get
-// it back takes as long as to get a message across, and the records would not be visible before. A store only waits in line. From an
-// appender to a reader that spins on a processor far away it is 530 ns instead of 720.
+// It does not load committed, nor move that by the CAS. When a reader looks at the word its line leaves the appender's
+// processor, so to get it back takes as long as to get a message across, and the records would not be visible before. A store
+// only waits in line. From an appender to a reader that spins on a processor far away it is 530 ns instead of 720.
 //
-// Seal. Only the appender sets the bit, and it publishes nothing afterwards, since claimed tells it. So a length seen together with the bit is final: whoever
-// finds its position at that length has read everything there will ever be.
+// Seal. Only the appender sets the bit, and it publishes nothing afterwards, since claimed tells it. So a length seen together
+// with the bit is final: whoever finds its position at that length has read everything there will ever be.
 //
 // Roll. When a segment ends the appender stores its end, and puts the next one into dir before it publishes any offset from
 // that end on. A reader loads committed before end and before dir. If the length it saw is beyond the end, both stores
@@ -101,7 +102,8 @@ type Config struct {
 // Progress. Readers are wait-free but for a retry each time that the appender drops the segment they were about to enter,
 // and then they see the gap and return; whoever enters a cold segment waits until it is loaded (chill). The appender never waits.
 //
-// Not promised. Two appenders at once: the CAS detects them and panics, but a record may be lost before it does.
+// Not promised. Two appenders at once, of which one may be who seals: the CAS detects them and panics, but before it does a
+// record may be lost, and readers may have seen the length go back or the seal vanish.
 type Log struct {
 	// Immutable.
 	pool           *Pool
@@ -133,7 +135,7 @@ type Log struct {
 	until    uint64 // where the active segment must end
 
 	published uint64         // length that Publish stored last
-	claimed   atomicx.Uint64 // the same for whoever takes itself for the appender: CASed, and claimSealed set by Seal. It publishes nothing
+	claimed   atomicx.Uint64 // the same, CASed by Publish; Seal sets claimSealed. It publishes no memory
 	low       uint64         // same as first
 	active    *segment
 	segs      []place // same as dir
@@ -147,8 +149,8 @@ type Log struct {
 	explicit       uint64
 	newestExplicit int64
 
-	// committed is stored by the appender (length << 1, and bit 0 once it is sealed), and loaded by all. Raising the length publishes all
-	// entries and record bytes below it.
+	// committed is stored by the appender (length << 1, and bit 0 once it is sealed), and loaded by all. Raising the length
+	// publishes all entries and record bytes below it.
 	committed atomicx.PaddedUint64
 }
 
@@ -404,7 +406,7 @@ func (l *Log) openSegment(need int, grow bool, now int64) bool {
 // Staged returns the offset that the next record gets.
 func (l *Log) Staged() uint64 { return l.next }
 
-// Published returns what Committed does, without a look at what readers look at.
+// Published returns what Committed does. It is the appender's, and does not look where readers do, which would cost both.
 func (l *Log) Published() uint64 { return l.published }
 
 // Unpublished returns how many records are staged and not yet published.

@@ -136,7 +136,7 @@ func BenchmarkReserve(b *testing.B) {
 	}
 }
 
-// BenchmarkPublish measures a record and its CAS, with nobody looking at the committed word.
+// BenchmarkPublish measures a record and its publication, with nobody looking at the committed word.
 func BenchmarkPublish(b *testing.B) {
 	b.ReportAllocs()
 	l := segment.NewLog(segment.Config{})

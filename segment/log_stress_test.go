@@ -310,8 +310,8 @@ func randomAccess(l *segment.Log, rng *rand.Rand, held *[16]segment.Record, belo
 	return nil
 }
 
-// TestLog_StressSealAgainstPublish checks Seal, by two who take turns at being the appender: all that Publish accepted is inside the sealed
-// length, nothing else is, and every reader gets to the end.
+// TestLog_StressSealAgainstPublish checks Seal, by two who take turns at being the appender: all that Publish accepted is
+// inside the sealed length, nothing else is, and every reader gets to the end.
 func TestLog_StressSealAgainstPublish(t *testing.T) {
 	won := map[bool]int{}
 	rounds := scaled(4000)

@@ -15,7 +15,7 @@
 // atomics"). So a comment on an atomic says who writes it, who reads it and what a store publishes; it never has to
 // choose between acquire, release and the rest. StoreRelease is the one exception: a load that follows it in the same
 // goroutine may be served before other goroutines see the store. Whoever stores with it and then asks "is anybody asleep?"
-// needs a full barrier in between; every such place says which operation is that barrier.
+// needs a full barrier in between, a read-modify-write of any word; every such place says which operation is that barrier.
 //
 // # The explore build
 //

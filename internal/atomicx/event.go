@@ -14,8 +14,8 @@ package atomicx
 //		...               // w is deregistered again
 //	}
 //
-// To wake: make the condition true by an atomic operation that is a full barrier (any of sync/atomic; not StoreRelease, unless one of
-// these comes behind it), then call Broadcast. When nobody waits, Broadcast is one atomic load.
+// To wake: make the condition true by an atomic operation that is a full barrier (any of sync/atomic; not StoreRelease, unless
+// a read-modify-write comes behind it, of whatever word), then call Broadcast. When nobody waits, Broadcast is one atomic load.
 //
 // # Roles
 //
@@ -31,9 +31,11 @@ package atomicx
 // # Proof
 //
 // No lost wake-up. The waker makes the condition true and then loads waiting. The waiter raises waiting and then loads the
-// condition. All four are sync/atomic operations, or have one between them, and so happen in one total order: either the waiter's look comes after
+// condition. All four are sync/atomic operations, and so happen in one total order: either the waiter's look comes after
 // the waker's store and it does not park, or the waker's load comes after the waiter's registration and it goes on to the
-// list, where the waiter is, since it registers before it raises waiting and both are done under mu.
+// list, where the waiter is, since it registers before it raises waiting and both are done under mu. If the waker's store is
+// a StoreRelease, the read-modify-write behind it takes its place: when that has happened the store is visible, so a look
+// that comes after it finds the condition true.
 //
 // One token each. A waiter leaves the list in one of two ways, both under mu: Broadcast takes it off and then leaves exactly
 // one token (or calls the wake function once), or Cancel takes it off and there is no token. Wait consumes the token when it

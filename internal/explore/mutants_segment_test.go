@@ -16,6 +16,7 @@ type miniLog struct {
 	fault string
 
 	committed atomicx.Uint64 // length<<1 | sealed
+	claimed   atomicx.Uint64 // length, or miniSealed
 	first     atomicx.Uint64
 	dir       atomicx.Pointer[[]*miniSegment]
 
@@ -35,6 +36,8 @@ type miniSegment struct {
 const (
 	miniOpen = 1 << 62
 	miniDead = 1 << 31
+
+	miniSealed = 1 << 62
 )
 
 func newMiniLog(fault string) *miniLog {
@@ -67,12 +70,7 @@ func (l *miniLog) append() bool {
 		s.block.Set(base + 100)
 	}
 	l.next++
-	if l.fault == "publishes by a plain store" {
-		if l.committed.Load()&1 != 0 {
-			return false
-		}
-		l.committed.Store(l.next << 1)
-	} else if !l.committed.CompareAndSwap(base<<1, l.next<<1) {
+	if !l.publish(base) {
 		return false
 	}
 	if l.fault == "publishes before it rolls" {
@@ -84,7 +82,29 @@ func (l *miniLog) append() bool {
 	return true
 }
 
-func (l *miniLog) seal() uint64 { return l.committed.Or(1) >> 1 }
+// publish moves the length from base to next, and reports whether it did.
+func (l *miniLog) publish(base uint64) bool {
+	if l.fault != "publishes without a look at the claim" && l.claimed.Load() != base {
+		return false
+	}
+	switch l.fault {
+	case "claims nothing":
+		atomicx.StoreRelease(&l.committed, l.next<<1)
+		return true
+	case "claims before it publishes":
+		l.claimed.CompareAndSwap(base, l.next)
+		atomicx.StoreRelease(&l.committed, l.next<<1)
+		return true
+	}
+	atomicx.StoreRelease(&l.committed, l.next<<1)
+	explore.Assert(l.claimed.CompareAndSwap(base, l.next), "two appenders")
+	return true
+}
+
+func (l *miniLog) seal() uint64 {
+	l.claimed.Store(miniSealed)
+	return l.committed.Or(1) >> 1
+}
 
 // drop drops the oldest segment and takes its block back if nobody pins it.
 func (l *miniLog) drop() {
@@ -176,24 +196,55 @@ func miniTrim(fault string) func(s *explore.S) {
 	}
 }
 
-// miniSeal is an appender, one who seals in between, and the length that both must agree on.
+// miniSeal is two who take turns at being the appender, one of whom seals, and the length that both must agree on.
 func miniSeal(fault string) func(s *explore.S) {
 	return func(s *explore.S) {
 		l := newMiniLog(fault)
+		var role atomicx.Mutex
 		var sealed, accepted uint64
 		s.Go("appender", func() {
 			for range 2 {
+				role.Lock()
 				if l.append() {
 					accepted++
 				}
+				role.Unlock()
 			}
 		})
-		s.Go("sealer", func() { sealed = l.seal() })
+		s.Go("sealer", func() {
+			if fault != "seals without the role" {
+				role.Lock()
+				defer role.Unlock()
+			}
+			sealed = l.seal()
+		})
 		s.Finally(func() error {
 			if sealed != accepted {
 				return fmt.Errorf("accepted %d, sealed at %d", accepted, sealed)
 			}
 			return nil
+		})
+	}
+}
+
+// miniFollow is an appender that publishes and then broadcasts, and one who parks until there is something.
+func miniFollow(fault string) func(s *explore.S) {
+	return func(s *explore.S) {
+		l := newMiniLog(fault)
+		var more atomicx.Event
+		s.Go("appender", func() {
+			if fault == "broadcasts before it publishes" {
+				more.Broadcast()
+			}
+			l.append()
+			if fault != "broadcasts before it publishes" {
+				more.Broadcast()
+			}
+		})
+		s.Go("reader", func() {
+			await(&more, atomicx.NewWaiter(), func() bool { return l.committed.Load() != 0 }, nil)
+			v, ok, _ := l.read(0)
+			explore.Assert(ok && v == 100, "read %d", v)
 		})
 	}
 }
@@ -258,7 +309,11 @@ var segmentMutants = []mutant{
 	{"pins without a look at dead", explore.Race, 2, miniTrim, ""},
 	{"looks at the pins and then kills", explore.Race, 4, miniTrim, ""},
 	{"does not look at the pins", explore.Race, 1, miniTrim, ""},
-	{"publishes by a plain store", explore.Wrong, 1, miniSeal, ""},
+	{"publishes without a look at the claim", explore.Panic, 1, miniSeal, ""},
+	{"seals without the role", explore.Panic, 1, miniSeal, ""},
+	{"claims nothing", explore.Deadlock, 0, miniFollow, ""},
+	{"claims before it publishes", explore.Deadlock, 0, miniFollow, ""},
+	{"broadcasts before it publishes", explore.Deadlock, 1, miniFollow, ""},
 	{"looks at the end before the beginning", explore.Panic, 1, miniSnapshot, ""},
 	{"takes the role by a look and a store", explore.Race, 1, miniRole, ""},
 	{"uses the role after it was given back", explore.Race, 0, miniRole, ""},

@@ -91,7 +91,7 @@ func readAll(l *segment.Log, r *segment.Reader) (n int) {
 			r.Seek(low)
 		case segment.Sealed:
 			r.Close()
-			explore.Assert(r.Position() == l.Seal(), "sealed at %d, not %d", r.Position(), l.Seal())
+			explore.Assert(l.Sealed() && r.Position() == l.Committed(), "sealed at %d, not %d", r.Position(), l.Committed())
 			return n
 		case segment.Unreadable:
 			explore.Assert(errors.Is(r.Err(), errCold), "unreadable for %v", r.Err())
@@ -147,21 +147,33 @@ var segmentScenarios = []scenario{
 			}
 		})
 	}},
-	{"segment: seal against publish", 5, func(s *explore.S) {
-		// A record is in the sealed length or is refused, and the reader reads exactly the sealed length.
+	{"segment: seal against publish", 4, func(s *explore.S) {
+		// Two take turns at being the appender, and one of them seals. A record is in the sealed length or is refused, and the reader
+		// reads exactly the sealed length.
 		l := segment.NewLog(segment.Config{SegmentBytes: blockBytes, SegmentRecords: 2})
+		var role atomicx.Mutex
 		accepted, sealed, read := 0, uint64(0), 0
 		s.Go("appender", func() {
 			for range 3 {
+				role.Lock()
 				stage(l)
-				if err := l.Publish(); err != nil {
-					explore.Assert(errors.Is(err, segment.ErrSealed) && l.Unpublished() == 0, "publish: %v", err)
+				err := l.Publish()
+				explore.Assert(l.Published() == l.Committed() && l.Unpublished() == 0, "published %d of %d", l.Published(), l.Committed())
+				if err == nil {
+					accepted++
+				}
+				role.Unlock()
+				if err != nil {
+					explore.Assert(errors.Is(err, segment.ErrSealed) && l.Sealed(), "publish: %v", err)
 					return
 				}
-				accepted++
 			}
 		})
-		s.Go("sealer", func() { sealed = l.Seal() })
+		s.Go("sealer", func() {
+			role.Lock()
+			sealed = l.Seal()
+			role.Unlock()
+		})
 		s.Go("reader", func() { read = readAll(l, l.NewReader()) })
 		s.Finally(func() error {
 			if accepted != int(sealed) || read != accepted || l.Committed() != sealed {
@@ -344,6 +356,21 @@ var segmentScenarios = []scenario{
 				explore.Assert(n == 2, "%d records", n)
 			})
 		}
+		s.Finally(idle(&more))
+	}},
+	{"segment: the last publish against park", explore.Exhaustive, func(s *explore.S) {
+		// Nothing comes behind it that would wake the reader.
+		l := segment.NewLog(segment.Config{SegmentBytes: blockBytes})
+		var more atomicx.Event
+		s.Go("appender", func() { appendAll(l, 1); more.Broadcast() })
+		s.Go("reader", func() {
+			r := l.NewReader()
+			await(&more, atomicx.NewWaiter(), func() bool { return r.Refill() == segment.Ready }, nil)
+			var rec segment.Record
+			explore.Assert(r.Next(&rec), "ready without a record")
+			checkRecord(&rec, 0)
+			r.Close()
+		})
 		s.Finally(idle(&more))
 	}},
 }

@@ -1,7 +1,7 @@
 // Package partition is one partition: a log, the hand-over in front of it, the role of its appender, and the readers behind
 // it.
 //
-//	producers --claim, fill, ready--> ring --drain, stamp, copy--> log --one CAS a batch--> readers
+//	producers --claim, fill, ready--> ring --drain, stamp, copy--> log --one store a batch--> readers
 //	                                        \______ the role ______/
 //
 // # The role

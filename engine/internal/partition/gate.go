@@ -96,7 +96,7 @@ func (g *Gate) overAt() uint64 { return g.Load() + g.MaxLag + 1 }
 // evict puts out whoever is over its lag limit, and works out when that may happen next: gates only rise, so evictAt is never
 // too high. The caller holds the role.
 func (p *Partition) evict() {
-	committed := p.log.Committed()
+	committed := p.log.Published()
 	if committed < p.evictAt.Load() {
 		return
 	}

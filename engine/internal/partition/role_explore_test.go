@@ -30,12 +30,14 @@ type explored struct {
 	clock atomicx.Clock
 	left  atomicx.Int64 // threads before the partition is finished
 	in    [8]int64      // by thread: the offset that its record got, or -1
+	took  [8]bool       // by thread: PublishAsync has accepted its record
+	keep  int64         // of newExplored
 }
 
 // newExplored returns a partition that keeps at most so many records (0: all), one in each segment, and is finished by the
 // last of so many threads to call leave.
 func newExplored(s *explore.S, pool *dispatch.Pool, threads int, keep int64) *explored {
-	x := &explored{s: s, clock: atomicx.NewClock()}
+	x := &explored{s: s, clock: atomicx.NewClock(), keep: keep}
 	for i := range x.in {
 		x.in[i] = -1
 	}
@@ -103,7 +105,9 @@ func (x *explored) batch(ctx context.Context, id int) error {
 // async is publish by PublishAsync, which nobody is told of.
 func (x *explored) async(ctx context.Context, id int) {
 	x.in[id] = unknown
-	definite(x.PublishAsync(ctx, record(id), nil))
+	err := x.PublishAsync(ctx, record(id), nil)
+	x.took[id] = err == nil
+	definite(err)
 }
 
 func (x *explored) published(id int, r *segment.Record, off int64, err error) error {
@@ -125,7 +129,8 @@ func (x *explored) try(id int) error {
 }
 
 // check compares the log with what the threads were told. A record that no thread has an offset for may be there only if
-// that thread was not told either way (try).
+// that thread was not told either way (try). What PublishAsync has accepted is there if nothing is dropped and the partition was
+// finished.
 func (x *explored) check() error {
 	x.End()
 	var recs [8]segment.Record
@@ -149,6 +154,9 @@ func (x *explored) check() error {
 		}
 		if found && off == -1 {
 			return fmt.Errorf("thread %d was told that its record would never appear, and it is at %d", id, at)
+		}
+		if !found && x.took[id] && x.keep == 0 && x.state.Load()&stateClosing == 0 {
+			return fmt.Errorf("the record of thread %d was accepted, and is not there", id)
 		}
 	}
 	return nil
@@ -292,6 +300,19 @@ func TestExplore_Role(t *testing.T) {
 				r.Close()
 				x.leave()
 			})
+		}},
+		{"end against park", 3, func(s *explore.S) {
+			// A reader waits at the end of the log, and finds that nothing will come.
+			x := newExplored(s, pool, 1, 0)
+			s.Go("reader", func() {
+				r, err := x.NewReader(nil, cursor.WaitPark, func(first, _ uint64) (uint64, error) { return first, nil })
+				if err == nil {
+					err = r.Next(ctx, new(segment.Record))
+					r.Close()
+				}
+				explore.Assert(errors.Is(err, errOver), "error %v", err)
+			})
+			s.Go("closer", x.leave)
 		}},
 		{"cancel against wake", 3, func(s *explore.S) {
 			// The publisher returns either with an offset, and the record is there, or with an error, and it never will be.

@@ -140,7 +140,7 @@ func (l *Log) Commit(mem *segment.Log) error {
 	}
 	l.committing.Store(int64(time.Since(begun)))
 	defer l.committing.Store(0)
-	l.out.begin(mem.Committed())
+	l.out.begin(mem.Published())
 	mem.EachStaged(l.out.each)
 	if err := l.out.end(); err != nil {
 		l.tell(err)

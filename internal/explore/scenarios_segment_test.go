@@ -358,7 +358,7 @@ var segmentScenarios = []scenario{
 		}
 		s.Finally(idle(&more))
 	}},
-	{"segment: the last publish against park", explore.Exhaustive, func(s *explore.S) {
+	{"segment: the last publish against park", 4, func(s *explore.S) {
 		// Nothing comes behind it that would wake the reader.
 		l := segment.NewLog(segment.Config{SegmentBytes: blockBytes})
 		var more atomicx.Event

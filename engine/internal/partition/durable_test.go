@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/leatlog/leat/cursor"
 	"github.com/leatlog/leat/engine/internal/partition"
 	"github.com/leatlog/leat/engine/internal/storage"
 	"github.com/leatlog/leat/internal/testkit"
@@ -245,6 +246,33 @@ func TestBUG080_SyncThatFails(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestDurable_ResumeWakesReaders: what comes back at Resume is all that comes, and a parked reader gets it.
+func TestDurable_ResumeWakesReaders(t *testing.T) {
+	f := newFaults()
+	p := keep(t, f, storage.Always, setup{})
+	f.set(vfs.OpSync, &vfs.Fault{Err: errors.New("broken")})
+	_, err := p.Publish(background, value("back"))
+	require.ErrorIs(t, err, storage.ErrIndefinite)
+	f.set(vfs.OpSync, nil)
+
+	r, err := p.NewReader(nil, cursor.WaitPark, earliest)
+	require.NoError(t, err)
+	defer r.Close()
+	got := make(chan string, 1)
+	go func() {
+		var rec segment.Record
+		if err := r.Next(background, &rec); err != nil {
+			got <- err.Error()
+			return
+		}
+		got <- string(rec.Value)
+	}()
+	testkit.Await(func() bool { return p.WaitingReaders() == 1 })
+	require.NoError(t, p.Resume(background))
+	require.EqualValues(t, 1, p.Log().Committed(), "the record has not come back")
+	require.Equal(t, "back", <-got)
 }
 
 func TestDurable_Appender(t *testing.T) {

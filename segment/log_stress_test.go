@@ -233,13 +233,7 @@ func TestLog_StressRandomAccess(t *testing.T) {
 			assert.NoError(t, appendSigned(l))
 		}
 		assert.NoError(t, l.Publish())
-		switch rng.IntN(4) {
-		case 0:
-			retain(l, 1+rng.IntN(4))
-		case 1:
-			first, next := l.Snapshot()
-			l.TruncateBefore(first + rng.Uint64N(next-first+1))
-		}
+		cutSometimes(l, rng)
 		if n%16 == 0 {
 			runtime.Gosched()
 		}

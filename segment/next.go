@@ -48,16 +48,7 @@ func (r *Reader) nextBare(recs []Record) int {
 		if atomicx.Exploring && end > start {
 			atomicx.Reads(unsafe.Pointer(&data[start]))
 		}
-		rec.Timestamp = base + int64(stamp>>stampBits)
-		rec.Offset = off
-		rec.Partition = partition
-		if rec.Key != nil { // to look costs less than to store
-			rec.Key = nil
-		}
-		if rec.Headers.raw != nil {
-			rec.Headers.raw = nil
-		}
-		rec.Value = data[start:end:end]
+		rec.setBare(data[start:end:end], base+int64(stamp>>stampBits), off, partition)
 		start = end
 		off++
 		if rec == last {
@@ -85,16 +76,7 @@ func (r *Reader) nextRow(recs []Record) int {
 			atomicx.Reads(unsafe.Pointer(&data[start]))
 		}
 		end := start + each
-		rec.Timestamp = timestamp
-		rec.Offset = off
-		rec.Partition = partition
-		if rec.Key != nil {
-			rec.Key = nil
-		}
-		if rec.Headers.raw != nil {
-			rec.Headers.raw = nil
-		}
-		rec.Value = data[start:end:end]
+		rec.setBare(data[start:end:end], timestamp, off, partition)
 		start = end
 		off++
 		if rec == last {

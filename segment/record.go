@@ -78,3 +78,17 @@ func (r *Record) Clone() Record {
 	}
 	return c
 }
+
+// setBare makes r, which may have been something else, a value alone.
+func (r *Record) setBare(value []byte, timestamp, off int64, partition int32) {
+	r.Timestamp = timestamp
+	r.Offset = off
+	r.Partition = partition
+	if r.Key != nil { // to look costs less than to store
+		r.Key = nil
+	}
+	if r.Headers.raw != nil {
+		r.Headers.raw = nil
+	}
+	r.Value = value
+}

@@ -155,13 +155,7 @@ func TestRow_StressFinding(t *testing.T) {
 		if err := l.Publish(); err != nil {
 			failed.set(err)
 		}
-		switch rng.IntN(4) {
-		case 0:
-			retain(l, 1+rng.IntN(3))
-		case 1:
-			first, next := l.Snapshot()
-			l.TruncateBefore(first + rng.Uint64N(next-first+1))
-		}
+		cutSometimes(l, rng)
 		if n%16 == 0 {
 			runtime.Gosched()
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/fnv"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -45,6 +46,17 @@ func retain(l *segment.Log, n int) {
 		if _, _, segments := l.Retained(); segments <= n || !l.DropOldest() {
 			return
 		}
+	}
+}
+
+// cutSometimes drops segments, or records to anywhere, or nothing.
+func cutSometimes(l *segment.Log, rng *rand.Rand) {
+	switch rng.IntN(4) {
+	case 0:
+		retain(l, 1+rng.IntN(4))
+	case 1:
+		first, next := l.Snapshot()
+		l.TruncateBefore(first + rng.Uint64N(next-first+1))
 	}
 }
 

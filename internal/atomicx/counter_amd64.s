@@ -7,12 +7,3 @@ TEXT ·counter(SB), NOSPLIT, $0-8
 	ORQ	DX, AX
 	MOVQ	AX, ret+0(FP)
 	RET
-
-// func cpuid(leaf uint32) (ax, dx uint32)
-TEXT ·cpuid(SB), NOSPLIT, $0-16
-	MOVL	leaf+0(FP), AX
-	XORL	CX, CX
-	CPUID
-	MOVL	AX, ax+8(FP)
-	MOVL	DX, dx+12(FP)
-	RET

@@ -4,6 +4,3 @@ package atomicx
 
 // counter would read a counter of the processor's; nothing uses it here.
 func counter() uint64 { return 0 }
-
-// constantSpeed reports whether there is one that always has the same speed.
-const constantSpeed = false

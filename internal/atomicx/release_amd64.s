@@ -25,3 +25,9 @@ TEXT ·prefetch(SB), NOSPLIT, $0-8
 	MOVQ	p+0(FP), AX
 	PREFETCHT0	(AX)
 	RET
+
+// func prefetchWrite(p unsafe.Pointer)
+TEXT ·prefetchWrite(SB), NOSPLIT, $0-8
+	MOVQ	p+0(FP), AX
+	BYTE	$0x0F; BYTE $0x0D; BYTE $0x08 // PREFETCHW (AX), which the assembler does not know
+	RET

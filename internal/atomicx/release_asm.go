@@ -30,3 +30,14 @@ func Prefetch(p unsafe.Pointer) { prefetch(p) }
 
 //go:noescape
 func prefetch(p unsafe.Pointer)
+
+// PrefetchWrite is Prefetch for memory that the caller will write soon: its line is taken away from other processors. A processor that
+// does not know how does nothing.
+func PrefetchWrite(p unsafe.Pointer) {
+	if fetchesForWrite {
+		prefetchWrite(p)
+	}
+}
+
+//go:noescape
+func prefetchWrite(p unsafe.Pointer)

@@ -28,3 +28,6 @@ func Pause(n uint32) {
 
 // Prefetch does nothing.
 func Prefetch(unsafe.Pointer) {}
+
+// PrefetchWrite does nothing.
+func PrefetchWrite(unsafe.Pointer) {}

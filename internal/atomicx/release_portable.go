@@ -19,3 +19,6 @@ func Pause(n uint32) {
 // Prefetch would tell the processor that the memory at p will be read soon; on this platform, or under the race detector, it
 // does nothing.
 func Prefetch(p unsafe.Pointer) {}
+
+// PrefetchWrite is Prefetch for memory that will be written.
+func PrefetchWrite(p unsafe.Pointer) {}

@@ -3,6 +3,7 @@ package atomicx_test
 import (
 	"runtime"
 	"testing"
+	"unsafe"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -72,4 +73,21 @@ func TestStoreRelease_KeepsWordsOnTheStack(t *testing.T) {
 		atomicx.StoreRelease(&x, 1)
 		atomicx.Pause(1)
 	}))
+}
+
+// What is fetched may be anywhere, and stays as it is.
+func TestPrefetch_ReadsAndWritesNothing(t *testing.T) {
+	memory := []byte{1, 2, 3, 4, 5, 6, 7, 8, 9}
+	for i := range memory {
+		p := unsafe.Pointer(&memory[i])
+		atomicx.Prefetch(p)
+		atomicx.PrefetchWrite(p)
+	}
+	assert.Equal(t, []byte{1, 2, 3, 4, 5, 6, 7, 8, 9}, memory)
+	assert.NotPanics(t, func() {
+		atomicx.Prefetch(nil)
+		atomicx.PrefetchWrite(nil)
+	})
+	const text = "it cannot be written"
+	atomicx.PrefetchWrite(unsafe.Pointer(unsafe.StringData(text)))
 }

@@ -104,11 +104,17 @@ func floors() []report.Target {
 				WaitA: arena.Yield, WaitB: arena.Yield, Topology: one})
 	}
 	for _, rate := range []float64{1e5, 1e6} {
-		list = append(list,
-			report.Target{What: "end to end, spinning, to the least", A: "leat/append1" + reader, B: "kept1", WaitA: arena.Spin, WaitB: arena.Spin,
-				Topology: one, Rate: rate, Figure: report.P50},
-			report.Target{What: "end to end, spinning, the least to LMAX BusySpin", A: "kept1", B: "lmax1", WaitA: arena.Spin, WaitB: arena.Spin,
-				Topology: one, Rate: rate, Figure: report.P50})
+		for _, f := range []report.Figure{report.P50, report.P99} {
+			list = append(list,
+				report.Target{What: "end to end, spinning, to the least", A: "leat/append1" + reader, B: "kept1", WaitA: arena.Spin, WaitB: arena.Spin,
+					Topology: one, Rate: rate, Figure: f},
+				report.Target{What: "end to end, spinning, the least to LMAX BusySpin", A: "kept1", B: "lmax1", WaitA: arena.Spin, WaitB: arena.Spin,
+					Topology: one, Rate: rate, Figure: f})
+		}
+	}
+	for _, f := range []report.Figure{report.P50, report.P99, report.CPU} {
+		list = append(list, report.Target{What: "end to end, default wait, the least to the channel", A: "kept1", B: "chan", Topology: one, Rate: 1e5,
+			Figure: f})
 	}
 	return defaults(list)
 }

@@ -23,6 +23,18 @@ func (l *Log) OldestBase() uint64 {
 	return next
 }
 
+// Ahead returns how many bytes and entries behind what is staged have been fetched, and how many of each there are.
+func (l *Log) Ahead() (bytes, entries, ofBytes, ofEntries int) {
+	return l.ahead.pos - l.pos, l.top - l.ahead.top, len(l.data) - l.pos, l.top
+}
+
+// How much of them there is: see ahead.
+const (
+	BytesAhead   = bytesAhead
+	EntriesAhead = entriesAhead
+	FetchEach    = fetchEach
+)
+
 // Active returns something that tells one active segment from the next.
 func (l *Log) Active() any { return l.active }
 

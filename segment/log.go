@@ -133,6 +133,7 @@ type Log struct {
 	since    uint64 // newest as it is written into an entry: after baseTime, shifted
 	next     uint64 // offset of the next staged record
 	until    uint64 // where the active segment must end
+	ahead    ahead  // what has been fetched of it
 
 	published uint64         // length that Publish stored last
 	claimed   atomicx.Uint64 // the same, CASed by Publish; Seal sets claimSealed. It publishes no memory
@@ -273,24 +274,6 @@ func (l *Log) stage(key, n int, stamp uint64) []byte {
 	return l.data[start:end:end]
 }
 
-// fetchAhead has the processor take for itself, from readers or from memory, the lines that will be written a little later. Otherwise each
-// record would wait for its lines: who appends one at a time does something locked for each, which waits for all that was stored
-// before. On processors that are far apart 19 to 22 million records a second are visible at once instead of 6 to 9.
-func (l *Log) fetchAhead() {
-	if at := l.pos + bytesAhead; at < len(l.data) {
-		atomicx.PrefetchWrite(unsafe.Pointer(&l.data[at]))
-	}
-	if at := l.top - entriesAhead; at > 0 && at%(lineBytes/EntryBytes) == 0 {
-		atomicx.PrefetchWrite(unsafe.Pointer(&l.index[at]))
-	}
-}
-
-const (
-	lineBytes    = 64
-	bytesAhead   = 16 * lineBytes
-	entriesAhead = bytesAhead / EntryBytes
-)
-
 // reserve is Reserve for records that have headers or a timestamp, come at a new time, or need a new segment.
 func (l *Log) reserve(s Shape, now int64) (dst []byte, err error) {
 	if l.sealed {
@@ -415,6 +398,7 @@ func (l *Log) openSegment(need int, grow bool, now int64) bool {
 
 	l.active = s
 	l.index, l.data, l.top, l.pos = b.index, b.data, len(b.index), 0
+	l.ahead = newAhead(len(b.index))
 	l.baseTime = now
 	l.until = MaxOffset
 	if l.segmentRecords < MaxOffset-l.next {

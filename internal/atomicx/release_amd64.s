@@ -26,8 +26,14 @@ TEXT ·prefetch(SB), NOSPLIT, $0-8
 	PREFETCHT0	(AX)
 	RET
 
-// func prefetchWrite(p unsafe.Pointer)
-TEXT ·prefetchWrite(SB), NOSPLIT, $0-8
+// func prefetchWrite(p unsafe.Pointer, n int)
+TEXT ·prefetchWrite(SB), NOSPLIT, $0-16
 	MOVQ	p+0(FP), AX
+	MOVQ	n+8(FP), CX
+again:
+	SUBQ	$64, CX
 	BYTE	$0x0F; BYTE $0x0D; BYTE $0x08 // PREFETCHW (AX), which the assembler does not know
+	ADDQ	$64, AX
+	TESTQ	CX, CX
+	JGT	again
 	RET

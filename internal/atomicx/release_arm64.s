@@ -25,8 +25,13 @@ TEXT ·prefetch(SB), NOSPLIT, $0-8
 	PRFM	(R0), PLDL1KEEP
 	RET
 
-// func prefetchWrite(p unsafe.Pointer)
-TEXT ·prefetchWrite(SB), NOSPLIT, $0-8
+// func prefetchWrite(p unsafe.Pointer, n int)
+TEXT ·prefetchWrite(SB), NOSPLIT, $0-16
 	MOVD	p+0(FP), R0
+	MOVD	n+8(FP), R1
+again:
 	PRFM	(R0), PSTL1KEEP
+	ADD	$64, R0
+	SUBS	$64, R1
+	BGT	again
 	RET

@@ -31,13 +31,13 @@ func Prefetch(p unsafe.Pointer) { prefetch(p) }
 //go:noescape
 func prefetch(p unsafe.Pointer)
 
-// PrefetchWrite is Prefetch for memory that the caller will write soon: its line is taken away from other processors. A processor that
-// does not know how does nothing.
-func PrefetchWrite(p unsafe.Pointer) {
+// PrefetchWrite is Prefetch for n bytes that the caller will write soon: their lines are taken away from other processors. A processor
+// that does not know how does nothing.
+func PrefetchWrite(p unsafe.Pointer, n int) {
 	if fetchesForWrite {
-		prefetchWrite(p)
+		prefetchWrite(p, n)
 	}
 }
 
 //go:noescape
-func prefetchWrite(p unsafe.Pointer)
+func prefetchWrite(p unsafe.Pointer, n int)

@@ -30,4 +30,4 @@ func Pause(n uint32) {
 func Prefetch(unsafe.Pointer) {}
 
 // PrefetchWrite does nothing.
-func PrefetchWrite(unsafe.Pointer) {}
+func PrefetchWrite(unsafe.Pointer, int) {}

@@ -20,5 +20,5 @@ func Pause(n uint32) {
 // does nothing.
 func Prefetch(p unsafe.Pointer) {}
 
-// PrefetchWrite is Prefetch for memory that will be written.
-func PrefetchWrite(p unsafe.Pointer) {}
+// PrefetchWrite is Prefetch for n bytes that will be written.
+func PrefetchWrite(p unsafe.Pointer, n int) {}

@@ -81,13 +81,14 @@ func TestPrefetch_ReadsAndWritesNothing(t *testing.T) {
 	for i := range memory {
 		p := unsafe.Pointer(&memory[i])
 		atomicx.Prefetch(p)
-		atomicx.PrefetchWrite(p)
+		atomicx.PrefetchWrite(p, len(memory)-i)
 	}
 	assert.Equal(t, []byte{1, 2, 3, 4, 5, 6, 7, 8, 9}, memory)
 	assert.NotPanics(t, func() {
 		atomicx.Prefetch(nil)
-		atomicx.PrefetchWrite(nil)
+		atomicx.PrefetchWrite(nil, 1<<12)
 	})
 	const text = "it cannot be written"
-	atomicx.PrefetchWrite(unsafe.Pointer(unsafe.StringData(text)))
+	atomicx.PrefetchWrite(unsafe.Pointer(unsafe.StringData(text)), len(text))
+	atomicx.PrefetchWrite(unsafe.Pointer(unsafe.StringData(text)), 0)
 }

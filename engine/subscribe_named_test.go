@@ -182,6 +182,35 @@ func TestSubscription_Evicted(t *testing.T) {
 	assert.Equal(t, engine.Offset(1), position(t, s, 0))
 }
 
+// TestSubscription_LagsByWhatIsNotHandled: records that a subscription is done with do not count, however many it was handed at once.
+func TestSubscription_LagsByWhatIsNotHandled(t *testing.T) {
+	watchdog(t)
+	topic := newTopic(t, engine.TopicConfig{Partitions: 1})
+	in, out, last := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	s := subscribe(t, topic, handle(func(m *engine.Message) error {
+		switch m.Offset {
+		case 0, 7:
+			in <- struct{}{}
+			<-out
+		case 14:
+			close(last)
+		}
+		return nil
+	}), engine.SubscribeConfig{MaxLag: 8})
+	publish(t, topic, 0, 1)
+	<-in
+	publish(t, topic, 0, 7)
+	out <- struct{}{}
+	<-in // of these 7 it has handled 6
+	publish(t, topic, 0, 7)
+	out <- struct{}{}
+	select {
+	case <-last:
+	case <-s.Done():
+		t.Error("8 is not above 8:", s.Err())
+	}
+}
+
 // TestSubscribe_EvictedAtOnce subscribes where it is too late already, while others publish: the lanes that are made first
 // may be put out before the last is made.
 func TestSubscribe_EvictedAtOnce(t *testing.T) {

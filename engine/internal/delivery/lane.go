@@ -122,6 +122,9 @@ type Lane struct {
 	carried uint64 // the record that others have had before
 	carry   int    // how often; 0 if it is not that any more
 	gateAt  uint64 // what the gate was last told
+	rested  int64  // when the last turn ended
+	waited  int64  // how long the lane had rested before this one, until it has read something
+	chase   partition.Chase
 	n       counts
 	over    bool // it has ended
 
@@ -202,13 +205,15 @@ func (l *Lane) run() dispatch.Again {
 	}
 	began := l.cfg.Clock.Now()
 	l.turn.begin(began, l.n.handled)
+	l.waited = began - l.rested
 	l.stats.began.Store(began)
 	again := l.work()
 	if again && l.ready == 0 && l.seg.Window() == 0 {
 		l.seg.Refill() // to move the pin, as in read; what else it finds read will find, too
 	}
 	l.advance()
-	l.n.busy += l.cfg.Clock.Now() - began
+	l.rested = l.cfg.Clock.Now()
+	l.n.busy += l.rested - began
 	l.stats.set(&l.n)
 	l.stats.began.Store(0)
 	if !again {
@@ -238,6 +243,9 @@ func (l *Lane) work() (again bool) {
 			l.due = 0
 		}
 		l.deliver()
+		if l.gate.MaxLag > 0 {
+			l.advance() // somebody counts each record; for others a turn, or a window, is soon enough
+		}
 		if l.n.handled >= l.turn.look && l.turn.over(l.cfg.Clock.Now(), l.n.handled) {
 			return true
 		}
@@ -287,6 +295,9 @@ func (l *Lane) advance() {
 	}
 }
 
+// laneAway is up to how many records a lane stays away. Others may want its worker.
+const laneAway = 512
+
 // read reads the next record or batch. If it returns false the lane has registered for it, or has ended, or somebody wants
 // something of it and is going to wake it.
 func (l *Lane) read() bool {
@@ -295,6 +306,8 @@ func (l *Lane) read() bool {
 		l.advance() // after the pin has moved on, so that who drops the segment behind can use it again
 		switch {
 		case state == segment.Ready:
+			l.chase.Stay(&l.seg, l.gate, l.waited, laneAway)
+			l.waited = 0
 		case state == segment.CaughtUp:
 			l.part.Committed().Prepare(l.rest)
 			if l.seg.Refill() == segment.CaughtUp {

@@ -203,3 +203,15 @@ func (s *gates) below(end uint64) *Gate {
 	}
 	return nil
 }
+
+// lagging returns how far its reader may fall behind of its own accord, if it would by most: well below the MaxLag, and not at all where
+// what comes while it does not look might be more. g may be nil.
+func (g *Gate) lagging(most int) int {
+	if g == nil || g.MaxLag == 0 || g.MaxLag/4 >= uint64(most) {
+		return most
+	}
+	if g.MaxLag/4 < chaseSome {
+		return 0
+	}
+	return int(g.MaxLag / 4)
+}

@@ -31,10 +31,7 @@ type Reader struct {
 	w    *atomicx.Waiter
 	wait cursor.Wait
 
-	// See throttle: looks in a row that found a few records at once, how often in a row it stayed away in vain, and for
-	// how many looks it does not try again.
-	chase, vain, rest uint32
-
+	chase Chase // how it stays away
 	vigil atomicx.Vigil
 
 	// guard is CASed by calls (in use) and by Close (closed). It orders one call before the next, and publishes no memory
@@ -218,7 +215,7 @@ func (r *Reader) fill(ctx context.Context) error {
 	for {
 		switch r.seg.Refill() {
 		case segment.Ready:
-			if r.throttle(b.Waited()); r.seg.Window() > 0 {
+			if r.chase.Stay(&r.seg, r.gate, int64(b.Waited())*pauseNs, chaseTarget); r.seg.Window() > 0 {
 				r.seg.Prefetch()
 				return nil
 			}
@@ -272,59 +269,6 @@ func (r *Reader) watch(ctx context.Context) bool {
 	}
 	return false
 }
-
-// throttle lets a reader fall behind that would otherwise take every record from under the appender's hands: each look then
-// costs the appender a cache line, and what the reader's processor fetches ahead costs it some more, so that both run 2 to 10
-// times slower than when the reader takes a few dozen at a time. It tells a stream by finding few records at once, many times
-// in a row, without having waited for long. Then it tries what comes if it stays away for a few microseconds. If that is more,
-// it was in the way. If not, records just come slowly, and it rests for twice as many looks as after the last time.
-//
-// While records keep coming at more than about 13 million a second it goes on, up to the end of the segment: what was
-// written so long ago has left the appender's own caches, from where it would be slow to get if the cores are far apart (1
-// appender with AppendBatch, far, 64 MiB kept: 38 million a second after one pause, 60 after a segment; near it makes no
-// difference).
-func (r *Reader) throttle(waited uint32) {
-	have := r.seg.Window()
-	if have >= chaseTarget/4 || int(waited) > chaseWaited+chaseEach*have {
-		r.chase = 0
-		return
-	}
-	if r.chase++; r.chase <= chaseStreak {
-		return
-	}
-	if r.rest > 0 {
-		r.rest--
-		return
-	}
-	for tries, paid := chaseTries, false; tries > 0 && have < chaseTarget; {
-		atomicx.Pause(chasePause)
-		r.seg.Refill() // may find that the position has been dropped; then the window is empty
-		came := r.seg.Window() - have
-		have += came
-		if came >= chaseMany || came >= chaseWorth && have < chaseSome {
-			tries, paid, r.vain = chaseAgain, true, 0
-			continue
-		}
-		if tries--; tries == 0 && !paid {
-			r.vain = min(r.vain+1, chaseVain)
-			r.rest = chaseStreak << r.vain
-		}
-	}
-}
-
-const (
-	chaseWaited = 64      // pauses of about 25 ns: having waited for longer than this is not,
-	chaseEach   = 4       // and this for each record
-	chaseStreak = 8       // so many times in a row
-	chasePause  = 48      // pauses: how far it lets the appender get ahead at a time
-	chaseWorth  = 6       // records in such a time that make it worth it,
-	chaseSome   = 256     // up to so many in all
-	chaseMany   = 16      // and records that make it worth it up to chaseTarget
-	chaseTries  = 4       // so many times, since it takes a while until the appender has got back its cache lines
-	chaseAgain  = 2       // and so many times after it was worth it: what is published in batches comes by jerks
-	chaseVain   = 8       // so often the rest is doubled at the most
-	chaseTarget = 1 << 14 // how far it falls behind in all, if the segment does not end before
-)
 
 // ended says why a reader that has nothing to read should stop.
 func (r *Reader) ended() error {

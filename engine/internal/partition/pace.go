@@ -25,7 +25,7 @@ const (
 	paceGap  = 2000 // ns: appends closer together than this are a stream
 	paceLoss = 8    // so many of them a longer gap makes up for: anybody is interrupted now and then
 
-	keenGap  = 200  // ns: who comes again so soon after an append has nothing else to do
+	keenGap  = 600  // ns: who comes again so soon after an append has nothing else to do, but to wait for lines that others have
 	keenEach = 8    // one of so many appends is looked at
 	keenFrom = 2048 // looks that find that, and publishers are keen: more than one who was kept waiting needs to catch up
 	keenLoss = 8    // so many of them a look makes up for that finds more

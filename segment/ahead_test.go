@@ -34,7 +34,12 @@ func TestLog_FetchesAhead(t *testing.T) {
 				r.NextRun(8, n)
 				require.True(t, l.StageRun(&r))
 			}
-			require.NoError(t, l.Append(&segment.Record{Value: value[:n]}, 1))
+			if rand.IntN(2) == 0 {
+				require.NoError(t, l.Append(&segment.Record{Value: value[:n]}, 1))
+			} else {
+				_, err := l.Reserve(segment.Shape{Key: -1, Value: n}, 1)
+				require.NoError(t, err)
+			}
 			if l.Active() != active {
 				active, back = l.Active(), false
 				opened++

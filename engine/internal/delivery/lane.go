@@ -243,7 +243,7 @@ func (l *Lane) work() (again bool) {
 			l.due = 0
 		}
 		l.deliver()
-		if l.gate.MaxLag > 0 {
+		if l.gate.MaxLag > 0 && l.seg.Window() > 0 { // read does it behind the last of a window, after the pin has moved on
 			l.advance() // somebody counts each record; for others a turn, or a window, is soon enough
 		}
 		if l.n.handled >= l.turn.look && l.turn.over(l.cfg.Clock.Now(), l.n.handled) {

@@ -7,7 +7,7 @@
 //   - [StoreRelease], a store that publishes without the full barrier of an atomic store;
 //   - [Cell] and the notes [Reads] and [Writes], for plain memory that several goroutines touch at different times;
 //   - [Parker] and [Event], which put a goroutine to sleep without losing the wake-up and without polling;
-//   - [Backoff] and [Relax], which say how to wait before that; [Clock] and [Watch]; and [Prefetch].
+//   - [Backoff] and [Relax], which say how to wait before that; [Clock] and [Watch]; [Prefetch] and [PrefetchWrite].
 //
 // # One memory order, and one exception
 //

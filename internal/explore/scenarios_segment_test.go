@@ -358,8 +358,8 @@ var segmentScenarios = []scenario{
 		}
 		s.Finally(idle(&more))
 	}},
-	{"segment: the last publish against park", 4, func(s *explore.S) {
-		// Nothing comes behind it that would wake the reader.
+	{"segment: the last publish against park", 6, func(s *explore.S) {
+		// Nothing comes behind it that would wake the reader. All schedules are 9.9 million, which takes two minutes: nothing was found.
 		l := segment.NewLog(segment.Config{SegmentBytes: blockBytes})
 		var more atomicx.Event
 		s.Go("appender", func() { appendAll(l, 1); more.Broadcast() })

@@ -16,9 +16,9 @@ import (
 // apart (1 appender with AppendBatch, far, 64 MiB kept: 38 million a second after one pause, 60 after a segment; near it makes no
 // difference).
 type Chase struct {
-	streak uint32 // looks in a row that found a few records at once,
-	vain   uint32 // how often in a row it stayed away in vain,
-	rest   uint32 // and for how many looks it does not try again
+	streak uint32 // looks in a row that found a few records at once
+	vain   uint32 // how often in a row it stayed away in vain
+	rest   uint32 // for how many looks it does not try again
 }
 
 // Stay is called when r, whose gate is g or nil, has found records after a wait of so many nanoseconds, about. It may stay away until
@@ -62,7 +62,7 @@ const (
 	chasePause  = 48            // pauses: how far it lets the appender get ahead at a time
 	chaseWorth  = 6             // records in such a time that make it worth it,
 	chaseSome   = 256           // up to so many in all
-	chaseMany   = 16            // and records that make it worth it up to chaseTarget
+	chaseMany   = 16            // and records that make it worth it up to as many as it wants
 	chaseTries  = 4             // so many times, since it takes a while until the appender has got back its cache lines
 	chaseAgain  = 2             // and so many times after it was worth it: what is published in batches comes by jerks
 	chaseVain   = 8             // so often the rest is doubled at the most
